@@ -107,7 +107,7 @@ def build(file: Path, count: int) -> Made:
                 each = np.repeat(np.arange(RULES_FIRED), FIRED)
                 places["ordinal"] = np.tile(each, last + 1 - first)
                 data = np.frombuffer(ids.astype(">u8").tobytes(), f"S{ID_BYTES}")
-                id_runs.write(connection, NAME, (first, last), level, data, places.take)
+                id_runs.write(connection, NAME, (first, last), level, [data], places.take)
     return made
 
 

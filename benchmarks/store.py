@@ -110,7 +110,7 @@ def _write_runs(connection: sa.Connection, buckets: int, ids: Ids) -> None:
         places = np.zeros(len(numbers), id_runs.PLACE)
         places["bucket"] = numbers
         some = ids[(first - 1) * FIRINGS : last * FIRINGS]
-        id_runs.write(connection, "bench", (first, last), level, some, places.take)
+        id_runs.write(connection, "bench", (first, last), level, [some], places.take)
 
 
 def _runs(buckets: int) -> Iterator[tuple[int, int, int]]:

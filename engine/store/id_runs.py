@@ -28,6 +28,7 @@ from tidegate.engine.store.blobs import ID_BYTES
 FAN_OUT = 8
 MERGED_IDS_MAX = 1_000_000
 PIECE_IDS = 192  # ids and places of a piece fit into a page of SQLite
+SORTED_AT_ONCE = 1 << 17
 PIECES_AT_ONCE = 1_000  # are written by one statement
 PLACE = np.dtype([("bucket", "<i8"), ("ordinal", "<i4")])
 _CODEC = "zstd"  # of places, most of which are equal
@@ -71,7 +72,7 @@ def add_some(
         return found
 
     if sum(map(len, ids)):
-        write(connection, rulebook, (bucket, bucket), 0, np.concatenate(ids), places, index)
+        write(connection, rulebook, (bucket, bucket), 0, ids, places, index)
         while _merge(connection, rulebook, index):
             pass
 
@@ -81,34 +82,50 @@ def write(
     rulebook: str,
     buckets: tuple[int, int],
     level: int,
-    ids: Ids,
+    ids: Sequence[Ids],
     places: Callable[[Int64], Places],
     index: Index = FIRINGS,
 ) -> None:
-    """Write a run. `buckets`: the first and the last bucket of its firings. `places`: those of some
-    ids, by their index. Equal ids are in one piece."""
+    """Write a run of all these ids. `buckets`: the first and the last bucket of its firings.
+    `places`: those of some ids, by their index among all. Equal ids are in one piece."""
     first, last = buckets
     run = {"rulebook": rulebook, "run": last}
     connection.execute(
-        sa.insert(index.runs).values(**run, first_bucket=first, level=level, id_count=len(ids))
+        sa.insert(index.runs).values(
+            **run, first_bucket=first, level=level, id_count=sum(map(len, ids))
+        )
     )
     pieces = ({**run, **piece} for piece in _pieces_of(ids, places))
     while some := [*islice(pieces, PIECES_AT_ONCE)]:
         connection.execute(sa.insert(index.pieces), some)
 
 
-def _pieces_of(ids: Ids, places: Callable[[Int64], Places]) -> Iterator[dict[str, bytes]]:
+def _pieces_of(ids: Sequence[Ids], places: Callable[[Int64], Places]) -> Iterator[dict[str, bytes]]:
     """The columns of a run's pieces, made one by one: a bucket may have millions of ids."""
-    order, at = np.argsort(ids, kind="stable"), 0
-    while at < len(ids):
-        end = min(at + PIECE_IDS, len(ids))
-        last = ids[order[end - 1]]
-        while end < len(ids) and ids[order[end]] == last:
-            end += 1
-        own, at = order[at:end], end
-        data = ids[own].tobytes()
-        packed = pa.compress(places(own).tobytes(), _CODEC, asbytes=True)
-        yield {"first_id": data[:ID_BYTES], "ids": data, "places": packed}
+    for index, some in _in_order(ids):
+        at = 0
+        while at < len(some):
+            end = min(at + PIECE_IDS, len(some))
+            while end < len(some) and some[end] == some[end - 1]:
+                end += 1
+            data = some[at:end].tobytes()
+            packed = pa.compress(places(index[at:end]).tobytes(), _CODEC, asbytes=True)
+            yield {"first_id": data[:ID_BYTES], "ids": data, "places": packed}
+            at = end
+
+
+def _in_order(ids: Sequence[Ids]) -> Iterator[tuple[Int64, Ids]]:
+    """All ids in ascending order, with their indexes among all. Many come in sixteen parts, by
+    their first digit: sorted at once they would take as much memory as they do."""
+    firsts = np.cumsum([0, *map(len, ids)])
+    digits = [some.view(np.uint8)[::ID_BYTES] >> 4 for some in ids]
+    parts = [range(16)] if firsts[-1] <= SORTED_AT_ONCE else [range(n, n + 1) for n in range(16)]
+    for part_of in parts:
+        own = [np.flatnonzero((d >= part_of.start) & (d < part_of.stop)) for d in digits]
+        part = np.concatenate([some[at] for some, at in zip(ids, own, strict=True)])
+        order = np.argsort(part, kind="stable")
+        index = np.concatenate([at + first for at, first in zip(own, firsts, strict=False)])
+        yield index[order], part[order]
 
 
 def find(connection: sa.Connection, rulebook: str, firing_id: str) -> tuple[int, str] | None:
@@ -219,7 +236,7 @@ def _merge(connection: sa.Connection, rulebook: str, index: Index) -> bool:
     places = [_places(piece.places, len(piece.ids) // ID_BYTES) for piece in pieces]
     _delete(connection, rulebook, first, last, index)
     buckets = (runs[-1].first_bucket, last)
-    write(connection, rulebook, buckets, level + 1, ids, np.concatenate(places).take, index)
+    write(connection, rulebook, buckets, level + 1, [ids], np.concatenate(places).take, index)
     return True
 
 

@@ -51,23 +51,28 @@ def test_runs_stay_apart_once_they_are_large(
     assert make.find_firing(store, "bank", last) == (7, "a")
 
 
+@pytest.mark.parametrize(
+    ("at_once", "pieces"),
+    [
+        (1 << 17, [[1, 1, 1, 1], [3, 4], [5, 8], [9]]),
+        (4, [[1, 1, 1, 1], [3], [4], [5], [8], [9]]),
+    ],
+)
 def test_pieces_are_written_some_at_a_time_and_equal_ids_are_in_one(
-    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch, at_once: int, pieces: list[list[int]]
 ) -> None:
+    """In whatever parts ids are sorted, and from whatever rules they come."""
+    monkeypatch.setattr(id_runs, "SORTED_AT_ONCE", at_once)
     monkeypatch.setattr(id_runs, "PIECE_IDS", 2)
     monkeypatch.setattr(id_runs, "PIECES_AT_ONCE", 2)
     numbers = [5, 1, 4, 1, 3, 9, 1, 1, 8]
-    ids = np.array([n.to_bytes(id_runs.ID_BYTES, "big") for n in numbers], f"S{id_runs.ID_BYTES}")
+    texts = [(n << 124 | n).to_bytes(id_runs.ID_BYTES, "big") for n in numbers]
+    ids = np.array(texts, f"S{id_runs.ID_BYTES}")
     places = np.zeros(len(ids), id_runs.PLACE)
     places["bucket"] = range(len(ids))
     with store.database.write() as connection:
-        id_runs.write(connection, "bank", (1, 7), 0, ids, places.take)
+        id_runs.write(connection, "bank", (1, 7), 0, [ids[:4], ids[4:]], places.take)
         rows = connection.execute(sa.select(t.firing_ids).order_by(t.firing_ids.c.first_id)).all()
-    assert [[*row.ids[id_runs.ID_BYTES - 1 :: id_runs.ID_BYTES]] for row in rows] == [
-        [1, 1, 1, 1],
-        [3, 4],
-        [5, 8],
-        [9],
-    ]
+    assert [[*row.ids[id_runs.ID_BYTES - 1 :: id_runs.ID_BYTES]] for row in rows] == pieces
     stored = [id_runs._places(row.places, len(row.ids) // id_runs.ID_BYTES) for row in rows]
     assert np.concatenate(stored)["bucket"].tolist() == [1, 3, 6, 7, 4, 2, 0, 8, 5]
