@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from urllib.parse import quote
@@ -93,16 +94,22 @@ def _named(folder: Path, stem: str) -> Iterator[Path]:
 
 
 def _write_index(folder: Path) -> None:
-    """Make the index; again if other pages stand there by then. So the last of several runs that
-    end at the same time knows all of them."""
-    told: list[str] | None = None
-    while told != (names := _names(folder)):
-        told = names
-        write_whole(folder / INDEX, _index(folder, names))
+    """Make the index; again if other pages stand there by then, or some are longer. So the last of
+    several runs that end at the same time knows all of them."""
+    told: dict[str, int] | None = None
+    while told != (sizes := _sizes(folder)):
+        told = sizes
+        write_whole(folder / INDEX, _index(folder, [*sizes]))
 
 
-def _names(folder: Path) -> list[str]:
-    return sorted(file.name for file in folder.glob("*.html") if file.name != INDEX)
+def _sizes(folder: Path) -> dict[str, int]:
+    """The sizes of the pages, by name in order. A page may stand there before it is whole."""
+    found = {}
+    for file in sorted(folder.glob("*.html")):
+        with suppress(OSError):  # it was deleted meanwhile
+            if file.name != INDEX:
+                found[file.name] = file.stat().st_size
+    return found
 
 
 def _index(folder: Path, names: Sequence[str]) -> str:

@@ -93,6 +93,23 @@ def test_runs_that_end_at_the_same_time_are_all_listed(tmp_path: Path) -> None:
     assert len([*tmp_path.iterdir()]) == 25
 
 
+def test_a_page_that_becomes_whole_while_the_index_is_made_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there are no links, a page stands there empty at first."""
+    other = filed(tmp_path / "elsewhere", OTHER, made_at=MADE_AT - DAY)
+    (tmp_path / other.name).touch()
+
+    def written(file: Path, text: str) -> None:
+        if not (tmp_path / other.name).stat().st_size:
+            (tmp_path / other.name).write_bytes(other.read_bytes())
+        file.write_text(text)
+
+    monkeypatch.setattr(folder, "write_whole", written)
+    made = filed(tmp_path, FOUND, made_at=MADE_AT)
+    assert [row[0] for row in listed(tmp_path)] == [f"./{made.name}", f"./{other.name}"]
+
+
 def test_the_index_is_made_of_what_stands_there(tmp_path: Path) -> None:
     gone, kept = (filed(tmp_path, FOUND, made_at=MADE_AT + n * SECOND) for n in range(2))
     elsewhere = filed(tmp_path / "elsewhere", OTHER, made_at=MADE_AT)
