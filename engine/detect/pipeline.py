@@ -101,9 +101,10 @@ class Pipeline:
         def link(name: str) -> _Link:
             return _Link(book, book.scripts[name], activations, taking, lateness)
 
-        self._strata = [[link(name) for name in one.scripts] for one in strata(book)]
+        layers = strata(book)
+        self._strata = [[link(name) for name in one.scripts] for one in layers]
         self._links = [link for links in self._strata for link in links]
-        self._detected = [bool(one.rules) or not n for n, one in enumerate(strata(book))]
+        self._detected = [bool(one.rules) or not n for n, one in enumerate(layers)]
         self._taking = taking
         used = {event for one in self._links for event in uses_of(one.script, ())}
         self._taken = frozenset(used & book.rules.keys())

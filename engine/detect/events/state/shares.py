@@ -141,6 +141,11 @@ def reunited(tables: Parts, shelf: Shelf | None) -> Parts:
     return Parts.of(united(each).tables)
 
 
+def met(tables: Parts, shelf: Shelf | None) -> Parts:
+    """`reunited`, all in memory: what shares are made of that may not stay apart."""
+    return Parts.of(loaded(reunited(tables, shelf).named(), shelf)).beside(tables.rest)
+
+
 def _split(tables: Parts) -> tuple[dict[str, Group], dict[str, dict[str, Group]]]:
     """The tables of all, and by digest those that are kept apart, as they are named there."""
     plain: dict[str, Group] = {}

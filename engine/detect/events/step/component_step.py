@@ -15,11 +15,11 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tidegate.engine.core.ports import Executors
-from tidegate.engine.core.state_parts import Shelf, loaded
+from tidegate.engine.core.state_parts import Shelf
 from tidegate.engine.core.values import Batch, Carried, Firings, Stepped, Unread
 from tidegate.engine.detect.events.state.loads import PartLoads
 from tidegate.engine.detect.events.state.parts import Parts
-from tidegate.engine.detect.events.state.shares import reunited
+from tidegate.engine.detect.events.state.shares import met
 from tidegate.engine.detect.events.step.component_detector import (
     NOTHING_BESIDE,
     Apart,
@@ -89,7 +89,7 @@ class ComponentStep:
         `beside`: is done in the same job. Raises as it does, and EngineError `state-apart`."""
         stored = tables = Parts.of(carried.tables)
         if not self._apart.may_stay_apart(tables):
-            tables = Parts.of(loaded(reunited(tables, shelf).named(), shelf)).beside(stored.rest)
+            tables = met(tables, shelf)
         shares = self._apart.divided(Carried(tables))
         self._idle = unread is None and self._nothing_happens(shares, batches, watermark)
         rows = sum(map(len, batches.values())) + (unread.estimate if unread else 0)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
 
-from tidegate.engine.core.state_parts import Shelf, loaded
+from tidegate.engine.core.state_parts import Shelf
 from tidegate.engine.core.values import Batch, Carried, Detections, Stepped
 from tidegate.engine.detect.events.state.held_back import check_held
 from tidegate.engine.detect.events.state.partitions import wanted
@@ -21,7 +21,7 @@ from tidegate.engine.detect.events.state.shares import (
     beside_each_other,
     divided,
     may_stay_apart,
-    reunited,
+    met,
     several,
 )
 from tidegate.engine.detect.events.step.component_task import Plan
@@ -53,8 +53,7 @@ def by_stratum(
 ) -> list[RulesOf]:
     """The rules of a rulebook, or `only` these, by stratum. `make` makes the detector of some
     rules, or of all."""
-    kept = strata(book)
-    kept = kept if kept[-1].rules else kept[: max(1, len(kept) - 1)]
+    kept = [one for n, one in enumerate(strata(book)) if one.rules or not n]
     if len(kept) == 1:
         return [RulesOf(make(only), frozenset(kept[0].rules))]
     used = [one.used if only is None else {*one.used} & {*only} for one in kept]
@@ -105,7 +104,7 @@ class StratifiedDetector:
         stored = tables = Parts.of(carried.tables)
         graphs = [detector.graph for detector in self.detectors]
         if not may_stay_apart(tables, graphs, self.digests, self._several):
-            tables = Parts.of(loaded(reunited(tables, shelf).named(), shelf)).beside(stored.rest)
+            tables = met(tables, shelf)
         shares = divided(Carried(tables), graphs, self.digests, self._several)
         count = wanted(tables.count, tables.largest, self._count_max)
         made = self.step_shares(shares, watermark, last, parked, limit, shelf, through, count)
