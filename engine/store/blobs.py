@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.core.columns.memory import in_one
+from tidegate.engine.core.columns.memory import give_back, in_one
 from tidegate.engine.core.damping_memory import kind_names
 from tidegate.engine.core.relation_files import (
     BESIDE,
@@ -32,7 +32,7 @@ _ABOUT = b"about"
 _CONDITION = "condition"
 _FILES, _WHOLE = b"files", b"whole"
 _DAMPED = len(OUTCOMES)
-_LARGE_BYTES = 1 << 20
+_LARGE_BYTES, _HUGE_BYTES = 1 << 20, 1 << 24
 _SMALL = pa.ipc.IpcWriteOptions(compression="zstd")
 _FAST = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _READ = pa.ipc.IpcReadOptions(use_threads=False)  # threads take four times a small table's work
@@ -48,6 +48,8 @@ def table_to_bytes(table: pa.Table, *, fast: bool = False) -> bytes:
     with pa.ipc.new_stream(sink, marked.schema, options=options) as writer:
         writer.write_table(marked)
     data = sink.getvalue()
+    if table.nbytes >= _HUGE_BYTES:
+        give_back()  # the columns were compressed before they were written
     return data if isinstance(data, bytes) else bytes(data.to_pybytes())
 
 

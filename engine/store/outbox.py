@@ -250,6 +250,8 @@ def insert_firings(
         if fired.rule not in undecided:
             counts[fired.rule] = totals.add_decided(connection, plan.rulebook, fired)
     hours.add(connection, plan.rulebook, plan.now, counts)
+    if count > FIRINGS_AT_ONCE:
+        give_back()
     ids = [in_one(fired.firings["firing_id"]) for fired in some]
     id_runs.add(connection, plan.rulebook, plan.bucket, ids)
     causes.add(connection, plan.rulebook, plan.bucket, some)

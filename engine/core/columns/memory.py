@@ -12,8 +12,11 @@ from functools import cache
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _SENT = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_MAPPED_FROM, _MAPPED_BYTES = -3, 1 << 22  # M_MMAP_THRESHOLD
+_SHARED_ROWS = 1 << 16
 _GOT = pa.ipc.IpcReadOptions(use_threads=False)
 
 
@@ -22,6 +25,18 @@ def in_one(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     if isinstance(column, pa.Array):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def of_one_value(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The same column. If all values are equal, its chunks are one array, which is small."""
+    count = len(column)
+    if count <= _SHARED_ROWS or column.null_count:
+        return column
+    if not pc.all(pc.equal(column, column[0])).as_py():
+        return column
+    one = pa.repeat(column[0], _SHARED_ROWS)
+    chunks = [one] * (count // _SHARED_ROWS) + [one.slice(0, count % _SHARED_ROWS)]
+    return pa.chunked_array(chunks, column.type)
 
 
 def sent(table: pa.Table) -> bytes:
@@ -39,7 +54,8 @@ def got(data: bytes) -> pa.Table:
 
 
 def give_back() -> None:
-    """Give the system the memory that nobody uses. It takes a millisecond: for large buckets."""
+    """Give the system the memory that nobody uses, and from now on that of large arrays as soon as
+    they are let go of. It takes a millisecond: for large buckets."""
     pa.default_memory_pool().release_unused()
     if (trim := _trim()) is not None:
         trim(0)
@@ -47,5 +63,10 @@ def give_back() -> None:
 
 @cache
 def _trim() -> Any:
-    """`malloc_trim`; None in a system without it."""
-    return getattr(ctypes.CDLL(None), "malloc_trim", None)
+    """`malloc_trim`; None in a system without it. From the first call on malloc maps each array of
+    4 MB and more by itself. Before, it keeps the room of one that is smaller than one that was let
+    go of."""
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallopt"):
+        library.mallopt(_MAPPED_FROM, _MAPPED_BYTES)
+    return getattr(library, "malloc_trim", None)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import resource
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +44,36 @@ def test_one_chunk_is_not_copied() -> None:
     assert memory.in_one(two.slice(0, 0)).to_pylist() == []
 
 
+def test_a_column_of_one_value_takes_little() -> None:
+    """However long it is."""
+    before = pa.total_allocated_bytes()
+    of_one = pa.chunked_array([pa.repeat("none", 40), pa.repeat("none", 1 << 20)])
+    small = memory.of_one_value(of_one)
+    assert small == of_one
+    assert small.type == of_one.type
+    del of_one
+    assert pa.total_allocated_bytes() - before < 1 << 20
+
+
+@pytest.mark.parametrize("last", ["held", None])
+@pytest.mark.parametrize("count", [1 << 16, 1 << 17])
+def test_a_column_of_two_values_is_left_as_it_is(last: str | None, count: int) -> None:
+    chunks = [pa.repeat("none", count), pa.array([last], pa.string())]
+    column = pa.chunked_array(chunks)
+    assert memory.of_one_value(column) == column
+
+
+def test_firings_of_one_depth_are_merged_into_little_memory(tmp_path: Path) -> None:
+    depth = pa.array(np.ones(COUNT, np.int32))
+    some = [many(tmp_path, n) for n in range(4)]
+    parts = [replace(p, firings=p.firings.append_column("depth", depth)) for p in some]
+    merged = merged_firings(parts, None)
+    chunks = merged.firings["depth"].chunks
+    assert len(merged) == 4 * COUNT
+    assert len({chunk.buffers()[1].address for chunk in chunks}) == 1 < len(chunks)
+    assert merged.firings["depth"].to_pylist() == [1] * 4 * COUNT
+
+
 def test_ids_of_firings_are_sent_once(tmp_path: Path) -> None:
     fired = many(tmp_path, 0)
     written = pickle.dumps(fired)
@@ -64,6 +96,26 @@ def test_firings_are_merged_in_the_place_of_their_parts(tmp_path: Path) -> None:
     assert isinstance(merged.relation, RelationFiles)
     assert address(merged.relation.ids) == address(merged.firings["firing_id"].chunk(0))
     assert len(merged.rows) == rows
+
+
+def test_large_arrays_are_given_back_when_they_are_let_go_of() -> None:
+    """Malloc would keep their room: a larger one was let go of before."""
+    if memory._trim() is None:
+        pytest.skip("no malloc_trim here")
+    memory.give_back()
+    larger = np.ones(3 << 20, np.int64)
+    del larger
+    before = resident()
+    small, large = [], [np.ones(1 << 20, np.int64) for _ in range(8)]
+    while large:
+        del large[-1]
+        small.append(np.ones(1_000))
+    assert resident() - before < 8 << 20
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def test_memory_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:

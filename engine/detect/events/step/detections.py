@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.core.columns.memory import give_back
+from tidegate.engine.core.columns.memory import give_back, of_one_value
 from tidegate.engine.core.relation_files import RelationFiles, together
 from tidegate.engine.core.state_parts import Shelf
-from tidegate.engine.core.values import Detections, Firings, Int64
+from tidegate.engine.core.values import FIRING_COLUMNS, Detections, Firings, Int64
 from tidegate.engine.detect.events.kernels.entries import Entries, take_entries
 from tidegate.engine.detect.events.occurrences import batches, order
 from tidegate.engine.detect.events.occurrences.comparison import united, whole
@@ -80,6 +80,8 @@ def merged_firings(parts: list[Firings], shelf: Shelf | None) -> Firings:
     if in_files and here and shelf is not None:
         parts[:] = [part for part in parts if isinstance(part.relation, RelationFiles)]
         parts.append(merged_firings(here, None).on(shelf, always=True))
+    if in_files:
+        give_back()
     table = pa.concat_tables([part.firings for part in parts])
     place = _places(table.select(first.key_names), table["detected_at"].cast(pa.int64()).to_numpy())
     if in_files:
@@ -88,8 +90,11 @@ def merged_firings(parts: list[Firings], shelf: Shelf | None) -> Firings:
         columns = {name: table[name] for name in table.column_names}
         del table
         for name in columns:
-            columns[name] = columns[name].take(pa.array(place))
             give_back()
+            columns[name] = columns[name].take(pa.array(place))
+            if name in FIRING_COLUMNS:  # most rules have one depth, one number of constituents
+                columns[name] = of_one_value(columns[name])
+        give_back()
         relation, table = relation.of_placed(pa.table(columns))
         return replace(first, firings=table, relation=relation, sources=None)
     _, again = _again([part.offsets for part in parts], place)
@@ -102,7 +107,10 @@ def merged_firings(parts: list[Firings], shelf: Shelf | None) -> Firings:
 
 def _places(keys: pa.Table, end: Int64) -> Int64:
     """The places of detections in order of (end, key); those of one key are in order already."""
-    columns = [order.codes(column) for column in reversed(keys.columns)]
+    columns = [
+        order.codes(column) if column.null_count else order.numbers(column)
+        for column in reversed(keys.columns)
+    ]
     places: Int64 = np.lexsort([*columns, end])
     return places
 
