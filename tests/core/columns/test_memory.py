@@ -47,7 +47,7 @@ def test_one_chunk_is_not_copied() -> None:
 def test_a_column_of_one_value_takes_little() -> None:
     """However long it is."""
     before = pa.total_allocated_bytes()
-    of_one = pa.chunked_array([pa.repeat("none", 40), pa.repeat("none", 1 << 20)])
+    of_one = pa.chunked_array([pa.repeat("none", 1 << 20), pa.repeat("none", 40)])
     small = memory.of_one_value(of_one)
     assert small == of_one
     assert small.type == of_one.type
