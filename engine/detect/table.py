@@ -51,7 +51,7 @@ def detect(
     book = read_rulebook(rulebook)
     log = read_occurrences(occurrences)
     line = of_table(log)
-    firsts = {event: int(line.batch(event).time[0]) for event in line.counts}
+    firsts = line.firsts
     check_history(book, firsts, log.table.schema, id)
     span = span_of(book, firsts, int(log.time[-1]) if len(log) else 0)
     found = detected(book, line, span)

@@ -39,6 +39,24 @@ def counts(code, codes):
 
 
 @njit
+def first_places(code, codes):
+    """The first place of each code, -1 if there is none. It looks no further than it must.
+
+    >>> first_places(np.array([2, 0, 2]), 3)
+    array([ 1, -1,  0])
+    """
+    found = np.full(codes, -1, dtype=np.int64)
+    left = codes
+    for i in range(len(code)):
+        if found[code[i]] < 0:
+            found[code[i]] = i
+            left -= 1
+            if not left:
+                break
+    return found
+
+
+@njit
 def longest_run(values):
     """The length of the longest run of equal values.
 

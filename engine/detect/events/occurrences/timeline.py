@@ -51,6 +51,12 @@ class Timeline:
         counts = table_rows.counts(self.code, len(self.events)).tolist()
         return {event: n for event, n in zip(self.events, counts, strict=True) if n}
 
+    @property
+    def firsts(self) -> Mapping[str, int]:
+        """When the first arrival of each event type happens."""
+        place = table_rows.first_places(self.code, len(self.events)).tolist()
+        return {e: int(self.time[n]) for e, n in zip(self.events, place, strict=True) if n >= 0}
+
     @cached_property
     def simultaneous(self) -> Int64:
         """The positions of arrivals that share their instant with another."""

@@ -249,14 +249,24 @@ def unexpired(carried: Carried, detector: Detector, watermark: int) -> Carried:
 def differing(one: Carried, other: Carried) -> Counter[str]:
     """The rows that only one of the two carries. What an operator has no use for any more may be
     kept for one step longer, where its executor had nothing to do: no row may differ after two
-    steps in turn."""
+    steps in turn. Marks of operators, which stand for no occurrence, are left out: one that nothing
+    meets any more goes when something happens in its partition. What a mark does is detected."""
     first, second = rows_by_table(one), rows_by_table(other)
     return (first - second) + (second - first)
 
 
 def rows_by_table(carried: Carried) -> Counter[str]:
     tables = carried.tables.items()
-    return Counter(f"{name}: {row}" for name, table in tables for row in rows_of(table))
+    return Counter(
+        f"{name}: {row}" for name, table in tables for row in rows_of(without_marks(table))
+    )
+
+
+def without_marks(table: pa.Table) -> pa.Table:
+    """The instances that have entries."""
+    if "roles" not in table.column_names:
+        return table
+    return table.filter(pc.greater(pc.list_value_length(table["roles"]), 0))
 
 
 def rows_of(table: pa.Table) -> list[str]:
