@@ -193,3 +193,40 @@ def test_g08_strata_end_where_timers_stop_the_first_of_them(
     assert not differing(*(
         plan.detector(None).cut_anew(met(one), 1) for one in (made.carried, expected.carried)
     ))  # fmt: skip
+
+
+SHARED = {
+    "strata": {"first": "on: a ; b", "second": "on: (a ; b) ; c"},
+    "executors": {
+        "first": "on: '(a ; b) ; c', per: {c: k}",
+        "second": "on: '(a ; b) ; c', per: {c: v}",
+    },
+}
+
+
+@pytest.mark.parametrize("way", SHARED)
+@pytest.mark.parametrize("parked", ["first", "second"])
+def test_g13_a_node_of_a_parked_rule_goes_on_in_another_share(
+    monkeypatch: pytest.MonkeyPatch, parked: str, way: str
+) -> None:
+    """And the rule finds it there when it is enabled: the second a has met b."""
+    rules = SHARED[way]
+    book, one_each = loaded("abc", **rules), [Stratum((), (name,), (name,)) for name in rules]
+    if way == "strata":
+        monkeypatch.setattr(stratified_detector, "strata", lambda _: tuple(one_each))
+    plan = Plan(book, dict.fromkeys(rules, 0), {})
+    whole, strata = Partitioned(plan.detector(None), MOST), StratifiedDetector(plan, MOST)
+    apart = ComponentStep(book, plan.activations, {}, InProcess(2), MOST)
+    expected = carried = Carried()
+    for number, (event, without) in enumerate([("a", ()), ("a", (parked,)), ("b", ()), ("c", ())]):
+        at = (number + 1) * SECOND
+        arriving = identified(batches(book, [(event, at, {"k": 7, "v": 7})]), number)
+        of_whole = whole.step(expected, arriving, at, None, without)
+        if way == "strata":
+            through = partial(asked, 2, arriving)
+            made = strata.step(carried, at, None, without, None, None, through)
+        else:
+            made = apart.step(carried, arriving, at, without)
+        assert told(made.detections) == told(of_whole.detections)
+        expected, carried = of_whole.carried, made.carried
+    assert "second" in {found.rule for found in of_whole.detections}
