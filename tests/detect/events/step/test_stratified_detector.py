@@ -230,3 +230,25 @@ def test_g13_a_node_of_a_parked_rule_goes_on_in_another_share(
         assert told(made.detections) == told(of_whole.detections)
         expected, carried = of_whole.carried, made.carried
     assert "second" in {found.rule for found in of_whole.detections}
+
+
+def test_g13_keys_that_a_parked_rule_would_know_are_known_to_another_stratum(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each a is of every known key. The second key comes while the first rule is parked."""
+    rules = {
+        "first": "on: 'not(b)[c, a]', per: {b: k, c: k}",
+        "second": "on: 'A(c, a, b)', per: {b: k, c: k}",
+    }
+    book, one_each = loaded("abc", **rules), [Stratum((), (name,), (name,)) for name in rules]
+    monkeypatch.setattr(stratified_detector, "strata", lambda _: tuple(one_each))
+    strata, carried = StratifiedDetector(Plan(book, dict.fromkeys(rules, 0), {}), MOST), Carried()
+    given_ = [("c", 7, ()), ("c", 8, ("first",)), ("a", 0, ())]
+    for number, (event, key, without) in enumerate(given_):
+        at = (number + 1) * SECOND
+        arriving = identified(batches(book, [(event, at, {"k": key, "v": 0})]), number)
+        through = partial(asked, 2, arriving)
+        made = strata.step(carried, at, None, without, None, None, through)
+        carried = made.carried
+    found = {each.rule: each.keys["k"].to_pylist() for each in made.detections}
+    assert found == {"first": [7], "second": [7, 8]}
