@@ -249,3 +249,18 @@ rules: {told: {on: seen}}
 """
     found = detect(book, pa.table({"event": ["load"] * 2, "time": [1_000_000, 2_000_000]}))
     assert found.column("end").cast(pa.int64()).to_pylist() == [1_000_001, 2_000_001]
+
+
+def test_what_rules_before_and_after_a_script_detect_is_told_once() -> None:
+    """r is stepped with q, too, which uses it."""
+    book = """
+rulebook: strata
+events: {a: {signal: {k: bigint}}}
+scripts:
+  s: {text: "in {long k;} r out {long k;} up (r(x) {!> up({k: x.k});})*"}
+rules:
+  q: {on: up and r}
+  r: {on: a, per: k}
+"""
+    found = detect(book, pa.table({"event": ["a"], "time": [1_000_000], "k": [7]}))
+    assert found.column("rule").to_pylist() == ["q", "r"]
