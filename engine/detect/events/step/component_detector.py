@@ -312,8 +312,8 @@ def _between(done: Callable[[Detect], None], arrivals: Arrivals, detect: Detect)
 
 
 def _unpacked(parts: list[Packed]) -> list[Firings]:
-    """The firings of one rule; each is taken away from `parts`."""
-    return [parts.pop().firings for _ in range(len(parts))][::-1]
+    """The firings of one rule, in any order; each is taken away from `parts`."""
+    return [parts.pop().firings for _ in range(len(parts))]
 
 
 def _cut(detector: Detector, share: Carried, count: int, shelf: Shelf | None) -> Carried:

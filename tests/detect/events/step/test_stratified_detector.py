@@ -27,9 +27,9 @@ from tests.support.history import batches, buckets, through_ipc
 from tests.support.rulebooks import loaded
 from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.values import Carried
-from tidegate.engine.detect.events.state import partitions
+from tidegate.engine.detect.events.state import partitions, shares
 from tidegate.engine.detect.events.state.parts import Parts
-from tidegate.engine.detect.events.step import stratified_detector
+from tidegate.engine.detect.events.step import component_step, stratified_detector
 from tidegate.engine.detect.events.step.component_detector import Beside
 from tidegate.engine.detect.events.step.component_step import ComponentStep
 from tidegate.engine.detect.events.step.component_task import Plan
@@ -182,9 +182,11 @@ def test_g08_strata_end_where_timers_stop_the_first_of_them(
             begun, end, None, (), 2, None, partial(asked, 2, emitted)
         )
     else:
-        beside = Beside((), (), lambda _, detect: asked(2, emitted, detect))
-        apart = ComponentStep(book, plan.activations, {}, InProcess(2), MOST)
+        executors = InProcess(2)
+        beside = Beside((len,), (), lambda _, detect: asked(2, emitted, detect))
+        apart = ComponentStep(book, plan.activations, {}, executors, MOST)
         made = apart.step_unread(begun, {}, end, (), 2, None, None, None, beside).stepped
+        assert sum(executors.tasks) == 1  # what scripts do is done once
     reached = made.watermark
     assert reached < 4 * SECOND
     upto = {event: batch.until(reached) for event, batch in emitted.items()}
@@ -209,16 +211,26 @@ SHARED = {
 def test_g13_a_node_of_a_parked_rule_goes_on_in_another_share(
     monkeypatch: pytest.MonkeyPatch, parked: str, way: str
 ) -> None:
-    """And the rule finds it there when it is enabled: the second a has met b."""
-    rules = SHARED[way]
-    book, one_each = loaded("abc", **rules), [Stratum((), (name,), (name,)) for name in rules]
+    """And the rule finds it there when it is enabled: the second a has met b. What is kept apart
+    meets then, and not as long as the rule is parked."""
+    rules, meeting = SHARED[way], list[int]()
+
+    def meets(tables: Parts, shelf: FileShelf | None) -> Parts:
+        meeting.append(number)
+        return shares.met(tables, shelf)
+
+    for module in (stratified_detector, component_step):
+        monkeypatch.setattr(module, "met", meets)
+    book, one_each = loaded("abcx", **rules), [Stratum((), (name,), (name,)) for name in rules]
     if way == "strata":
         monkeypatch.setattr(stratified_detector, "strata", lambda _: tuple(one_each))
     plan = Plan(book, dict.fromkeys(rules, 0), {})
     whole, strata = Partitioned(plan.detector(None), MOST), StratifiedDetector(plan, MOST)
     apart = ComponentStep(book, plan.activations, {}, InProcess(2), MOST)
     expected = carried = Carried()
-    for number, (event, without) in enumerate([("a", ()), ("a", (parked,)), ("b", ()), ("c", ())]):
+    number, off = 0, (parked,)
+    given_ = [("a", ()), ("a", off), ("x", off), ("x", off), ("b", ()), ("c", ())]
+    for number, (event, without) in enumerate(given_):
         at = (number + 1) * SECOND
         arriving = identified(batches(book, [(event, at, {"k": 7, "v": 7})]), number)
         of_whole = whole.step(expected, arriving, at, None, without)
@@ -230,6 +242,7 @@ def test_g13_a_node_of_a_parked_rule_goes_on_in_another_share(
         assert told(made.detections) == told(of_whole.detections)
         expected, carried = of_whole.carried, made.carried
     assert "second" in {found.rule for found in of_whole.detections}
+    assert meeting == [4]
 
 
 def test_g13_keys_that_a_parked_rule_would_know_are_known_to_another_stratum(
