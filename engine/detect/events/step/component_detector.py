@@ -308,7 +308,7 @@ class ComponentDetector:
 
 def _between(done: Callable[[Detect], None], arrivals: Arrivals, detect: Detect) -> None:
     """Asks for what the driver's rules detect of what arrives, and of what scripts emit."""
-    done(lambda stratum, shown: detect(stratum, {**arrivals, **of_batches.numbered(shown)}))
+    done(lambda stratum, shown: detect(stratum, {**arrivals, **shown}))
 
 
 def _unpacked(parts: list[Packed]) -> list[Firings]:
