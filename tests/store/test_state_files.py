@@ -539,6 +539,21 @@ def test_g26_executors_write_nothing_where_all_is_small_or_in_the_store(
     assert not folder.exists()
 
 
+def test_g26_executors_write_small_parts_that_are_large_together(
+    store: SqlStore, folder: Path
+) -> None:
+    """They have more of them, and finer ones, than the driver."""
+    own = store.of("bank").buckets.shelf(str(folder), 1)
+    assert own is not None
+    few = {f"node:a/{n}": large(n).slice(0, BYTES_MIN // 16) for n in range(3)}
+    assert own.write({"node:a/0": few["node:a/0"]}) == {}
+    parts = own.write(few)
+    assert {name: own.read({name: parts[name]})[name] for name in few} == few
+    wrong = replace(parts["node:a/1"], rows=1)
+    with pytest.raises(EngineError, match="is damaged"):
+        own.read({"node:a/1": wrong})
+
+
 def test_g26_a_part_that_stays_in_its_file_is_known_without_reading_it(
     store: SqlStore, epoch: int, folder: Path
 ) -> None:
