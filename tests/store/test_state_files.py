@@ -145,6 +145,23 @@ def test_g26_a_file_is_deleted_a_day_after_nothing_points_to_it(
     assert store.of("bank").status.shown()["state_files"] == 1
 
 
+def test_g26_each_rulebook_of_a_store_deletes_its_own_files(
+    store: SqlStore, epoch: int, folder: Path
+) -> None:
+    """It may keep them longer."""
+    other = store.of("other").lease.acquire("one", 60)
+    for bucket, tables in enumerate(({"one": large(1)}, {}), 1):
+        left = Carried(tables, frozenset({"one"}))
+        given = make.plan(bucket, rulebook="other")
+        make.commit(store, other, given, carried=left, state_path=str(folder))
+    later = make.plan(2).now + 9 * DAY
+    assert removed(store, epoch, folder, later) == 0
+    assert files(folder) == ["1"]
+    settings = Settings(state_path=str(folder))
+    assert store.of("other", other).retention.remove_files(settings, later) == 1
+    assert files(folder) == []
+
+
 def test_g26_many_unused_bytes_go_earlier_but_not_within_a_minute(
     store: SqlStore, epoch: int, folder: Path
 ) -> None:
