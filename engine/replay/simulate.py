@@ -181,9 +181,8 @@ class Rules:
             own, carried = self._strata[stratum], self._carried[stratum]
             if not (own.detector.timed or arrived or shown):
                 return ()
-            end = max([last, *(int(each.time[-1]) for each in shown.values())])
             made, self._carried[stratum], _ = own.detector.step(
-                carried, {**arrived, **shown}, watermark, end
+                carried, {**arrived, **shown}, watermark, last
             )
             found = own.some(made)
             self.found += found

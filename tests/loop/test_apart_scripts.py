@@ -47,6 +47,15 @@ SECOND_SCRIPT = """\
 rules:
   sums: {on: total}
 """
+TWO_KEYED = """\
+  others:
+    text: |
+      in {long id;} row group(row.id % 2)
+      out {long id; long n;} odd
+      (row(x) {n = n + 1; !> odd({id: x.id, n: n});})*
+rules:
+  odds: {on: odd}
+"""
 DIVIDING = BOOK.replace("n = n + 1; !> seen({id: x.id, n: n});", "n = 6 / (x.id - 4); !> late(n);")
 RUNNING_AWAY = BOOK.replace("n = n + 1;", "n = n + 1; x.id == 4 ? while (true) {n = n + 1;}")
 RUNNING_AWAY = RUNNING_AWAY.replace("settings: {", "settings: {script_steps_max: 50, ")
@@ -99,7 +108,11 @@ def test_g26_what_a_rule_sees_that_a_script_takes_is_read_by_the_driver(
 
 
 @pytest.mark.parametrize(
-    "text", [BOOK + COUNTED, BOOK.replace("rules:\n", SECOND_SCRIPT, 1), DIVIDING]
+    "text",
+    [
+        *(BOOK + COUNTED, DIVIDING),
+        *(BOOK.replace("rules:\n", more, 1) for more in (SECOND_SCRIPT, TWO_KEYED)),
+    ],
 )
 def test_g26_a_script_with_a_group_is_run_by_executors_that_read_its_rows(
     store: SqlStore, tmp_path: Path, text: str

@@ -7,10 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tidegate.engine.detect import pipeline
 from tidegate.engine.detect.scripts import run as script_run
+from tidegate.engine.replay import simulate as replay
 from tidegate.engine.replay.simulate import simulate
 from tidegate.rules.errors import InputError
 
@@ -81,6 +83,29 @@ def test_emissions_stand_among_detections_and_feed_scripts_and_rules(tmp_path: P
 @pytest.mark.parametrize("bucket", [1, 2])
 def test_a_trace_may_be_cut_anywhere(tmp_path: Path, bucket: int) -> None:
     assert run(tmp_path, BOOK, HISTORY, bucket=bucket) == run(tmp_path, BOOK, HISTORY)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\nrulebook: b\nevents: {a: {signal: {}}, b: {signal: {}}}\nrules: {r: {on: a ; b}}\n",
+        "in {} a, {} b out {} z (a() b() {!> z();})*",
+    ],
+)
+def test_what_is_carried_between_buckets_is_what_bytes_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """By rules and by scripts alike, as by the store."""
+    lines = [{"event": name, "time": at} for at, name in enumerate("ab")]
+    went, whole = list[int](), replay._through_bytes
+
+    def through(table: pa.Table) -> pa.Table:
+        went.append(len(table))
+        return whole(table)
+
+    monkeypatch.setattr(replay, "_through_bytes", through)
+    assert run(tmp_path, text, lines, bucket=1)
+    assert any(went)
 
 
 ELAPSE = "in {} A out time Z\nA() (elapse[5 minutes](t) {!> Z(t);})*"

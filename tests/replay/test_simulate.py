@@ -246,6 +246,21 @@ def test_until_is_inclusive(folder: Path) -> None:
     assert len(lines_of(folder, trace, until="2")) == 2
 
 
+@pytest.mark.parametrize("bucket", [None, 1])
+def test_a_clock_goes_on_to_until_each_instant_once(folder: Path, bucket: int | None) -> None:
+    """A line at noon, one an hour later; the next noon is after both."""
+    book = """
+rulebook: noons
+events: {noon: {at: "<(12:00:00)*/*/*>", timezone: UTC}, a: {signal: {}}}
+rules: {told: {on: noon}, after: {on: a ; noon, context: chronicle}}
+"""
+    trace = "".join(json.dumps({"event": "a", "time": at}) + "\n" for at in (43_200, 46_800))
+    found = map(json.loads, lines_of(folder, trace, book, until="130000", bucket=bucket))
+    assert [(each["rule"], each["end"]) for each in found] == [
+        *(("told", 43_200), ("after", 129_600), ("told", 129_600)),
+    ]
+
+
 def test_an_empty_trace_prints_nothing(folder: Path) -> None:
     assert lines_of(folder, "\n") == []
 

@@ -145,6 +145,23 @@ def test_g26_a_file_is_deleted_a_day_after_nothing_points_to_it(
     assert store.of("bank").status.shown()["state_files"] == 1
 
 
+def test_g26_each_rulebook_of_a_store_deletes_its_own_files(
+    store: SqlStore, epoch: int, folder: Path
+) -> None:
+    """It may keep them longer."""
+    other = store.of("other").lease.acquire("one", 60)
+    for bucket, tables in enumerate(({"one": large(1)}, {}), 1):
+        left = Carried(tables, frozenset({"one"}))
+        given = make.plan(bucket, rulebook="other")
+        make.commit(store, other, given, carried=left, state_path=str(folder))
+    later = make.plan(2).now + 9 * DAY
+    assert removed(store, epoch, folder, later) == 0
+    assert files(folder) == ["1"]
+    settings = Settings(state_path=str(folder))
+    assert store.of("other", other).retention.remove_files(settings, later) == 1
+    assert files(folder) == []
+
+
 def test_g26_many_unused_bytes_go_earlier_but_not_within_a_minute(
     store: SqlStore, epoch: int, folder: Path
 ) -> None:
@@ -537,6 +554,21 @@ def test_g26_executors_write_nothing_where_all_is_small_or_in_the_store(
         assert own is not None
         assert own.write({"node:a/0": part}) == {}
     assert not folder.exists()
+
+
+def test_g26_executors_write_small_parts_that_are_large_together(
+    store: SqlStore, folder: Path
+) -> None:
+    """They have more of them, and finer ones, than the driver."""
+    own = store.of("bank").buckets.shelf(str(folder), 1)
+    assert own is not None
+    few = {f"node:a/{n}": large(n).slice(0, BYTES_MIN // 16) for n in range(3)}
+    assert own.write({"node:a/0": few["node:a/0"]}) == {}
+    parts = own.write(few)
+    assert {name: own.read({name: parts[name]})[name] for name in few} == few
+    wrong = replace(parts["node:a/1"], rows=1)
+    with pytest.raises(EngineError, match="is damaged"):
+        own.read({"node:a/1": wrong})
 
 
 def test_g26_a_part_that_stays_in_its_file_is_known_without_reading_it(

@@ -197,3 +197,70 @@ rules:
     given = pa.table({"event": ["n"] * 3, "time": [1, 2, 3], "value": [0, 0, 0]})
     ends = detect(book, given).column("end").cast(pa.int64()).to_pylist()
     assert ends == [1, 2, 3]
+
+
+WAITS = """
+rulebook: waits
+events: {a: {signal: {k: bigint}}, stop: {signal: {k: bigint}}}
+scripts:
+  wait:
+    text: |
+      in {long k;} a group(a.k)
+      out {} late
+      a() elapse[5 seconds]() {!> late();}
+rules:
+  ticking: {on: "P(late, [1 s], stop)"}
+  later: {on: "late + [3 s]"}
+"""
+
+
+@pytest.mark.parametrize("until", [None, "11"])
+def test_what_a_script_opens_after_the_last_occurrence_ticks_no_more(
+    tmp_path: Path, until: str | None
+) -> None:
+    """The script is late at 6 s and at 9 s, after the last line."""
+    (tmp_path / "book.yaml").write_text(WAITS)
+    given = [("a", 1, 7), ("a", 4, 8)]
+    lines = [json.dumps({"event": e, "time": at, "k": k}) for e, at, k in given]
+    (tmp_path / "trace.jsonl").write_text("\n".join(lines))
+    out = io.BytesIO()
+    simulate(tmp_path / "book.yaml", tmp_path / "trace.jsonl", until=until, out=out)
+    said = [json.loads(line) for line in out.getvalue().splitlines()]
+    ends = [(each["rule"], each["end"]) for each in said if "rule" in each]
+    if until is None:
+        assert ends == [("later", 9), ("later", 12)]
+        times = [at * 1_000_000 for _, at, _ in given]
+        table = pa.table({"event": [e for e, *_ in given], "time": times, "k": [7, 8]})
+        found = [(r["rule"], int(r["end"].timestamp())) for r in detect(WAITS, table).to_pylist()]
+        assert found == ends
+    else:
+        ticks = [("ticking", at) for at in (7, 8, 9, 10, 11)]
+        assert ends == sorted([*ticks, ("later", 9)], key=lambda each: (each[1], each[0]))
+
+
+def test_a_script_sees_a_transaction_with_which_a_history_ends() -> None:
+    """Its end is a microsecond after its instant."""
+    book = """
+rulebook: loads
+tables: {t: {path: /t, key: [k]}}
+events: {load: {on: transaction, table: t}}
+scripts: {s: {text: "in {} load out {} seen (load() {!> seen();})*"}}
+rules: {told: {on: seen}}
+"""
+    found = detect(book, pa.table({"event": ["load"] * 2, "time": [1_000_000, 2_000_000]}))
+    assert found.column("end").cast(pa.int64()).to_pylist() == [1_000_001, 2_000_001]
+
+
+def test_what_rules_before_and_after_a_script_detect_is_told_once() -> None:
+    """r is stepped with q, too, which uses it."""
+    book = """
+rulebook: strata
+events: {a: {signal: {k: bigint}}}
+scripts:
+  s: {text: "in {long k;} r out {long k;} up (r(x) {!> up({k: x.k});})*"}
+rules:
+  q: {on: up and r}
+  r: {on: a, per: k}
+"""
+    found = detect(book, pa.table({"event": ["a"], "time": [1_000_000], "k": [7]}))
+    assert found.column("rule").to_pylist() == ["q", "r"]

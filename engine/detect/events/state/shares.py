@@ -5,7 +5,8 @@ A share has the parts of its own nodes and known keys, and of the occurrences th
 Shares are stepped apart. Put together they are what one detector of all rules carries: a bucket may
 be stepped by either.
 
-A node of broadcasts may be in several shares. Then it is the same in all in which it was stepped.
+A node of broadcasts may be in several shares. Then it is the same in all. Where the rules of one
+share that use it are parked, and those of another one are not, that share is without it.
 An occurrence may be in several, ranked among others in each; where they meet it is ranked anew.
 """
 
@@ -46,12 +47,17 @@ def several(graphs: Sequence[Graph]) -> frozenset[str]:
 
 
 def divided(
-    carried: Carried, graphs: Sequence[Graph], digests: Sequence[str], both: frozenset[str]
+    carried: Carried,
+    graphs: Sequence[Graph],
+    digests: Sequence[str],
+    both: frozenset[str],
+    asleep: Sequence[Collection[str]],
 ) -> list[Carried]:
     """The share of each graph; what is of no graph is in the last. `digests`: of the others. What
-    is kept apart is of theirs. `both`: `several`."""
-    names = [_names(graph) for graph in graphs]
-    known = frozenset().union(*names)
+    is kept apart is of theirs. `both`: `several`. `asleep`: of each graph the nodes, by digest,
+    that are not stepped (`Detector.asleep`)."""
+    known = frozenset().union(*map(_names, graphs))
+    names = _awake(graphs, asleep)
     seen = [frozenset().union(*graph.events.values()) for graph in graphs]
     tables = Parts.of(carried.tables)
     plain, apart = _split(tables)
@@ -77,17 +83,14 @@ def divided(
 
 
 def beside_each_other(
-    shares: Sequence[Carried],
-    digests: Sequence[str],
-    both: frozenset[str],
-    asleep: Sequence[Collection[str]] = (),
+    shares: Sequence[Carried], digests: Sequence[str], both: frozenset[str]
 ) -> Carried:
     """What all shares carry; their occurrences do not meet. `digests`: of all but the last. Tables
     of occurrences in `both` have names of their own for each of these. A table says of which share
-    each of the others is. `asleep`: see `united`."""
+    each of the others is."""
     named = [*digests, ""]
     each = [_kept_apart(*one, both) for one in zip(shares, named, strict=True)]
-    whole = Parts.of(united(each, asleep).tables)
+    whole = Parts.of(united(each).tables)
     if not any(name.startswith(_APART) for name in whole.groups):
         return Carried(whole)
     rows = sorted(
@@ -112,10 +115,14 @@ def _kept_apart(share: Carried, digest: str, both: frozenset[str]) -> Carried:
 
 
 def may_stay_apart(
-    tables: Parts, graphs: Sequence[Graph], digests: Sequence[str], both: frozenset[str]
+    tables: Parts,
+    graphs: Sequence[Graph],
+    digests: Sequence[str],
+    both: frozenset[str],
+    asleep: Sequence[Collection[str]],
 ) -> bool:
     """Whether shares can be made of tables as they are, without what is in them: what a share has
-    was its own before, or nobody refers to what others do."""
+    was its own before, or nobody refers to what others do. The arguments are those of `divided`."""
     plain, apart = _split(tables)
     if not apart:
         return both.isdisjoint(plain)
@@ -124,8 +131,8 @@ def may_stay_apart(
     known = {(row["share"], row["table"]) for row in tables.rest[_SHARES].to_pylist()}
     return all(
         (digest, name) in known
-        for graph, digest in zip(graphs, [*digests, ""], strict=True)
-        for name in _names(graph) & plain.keys()
+        for names, digest in zip(_awake(graphs, asleep), [*digests, ""], strict=True)
+        for name in names & plain.keys()
         if not name.startswith(_OCCURRENCES)
     )
 
@@ -202,22 +209,33 @@ def _names(graph: Graph) -> frozenset[str]:
     )
 
 
-def united(shares: Sequence[Carried], asleep: Sequence[Collection[str]] = ()) -> Carried:
-    """What all shares carry. `asleep`: of each share the nodes, by digest, that were not stepped
-    (`Detector.asleep`): another one knows better."""
+def _awake(graphs: Sequence[Graph], asleep: Sequence[Collection[str]]) -> list[frozenset[str]]:
+    """The tables that each graph carries, without those that its own step leaves as they are and
+    that of another one does not: of nodes of parked rules, and of keys that these alone know."""
+    names = [_names(graph) for graph in graphs]
+    if not any(asleep):
+        return names
+    left = list[set[str]]()
+    for graph, own in zip(graphs, asleep, strict=True):
+        known = {node.census for digest, node in graph.nodes.items() if digest not in own}
+        left.append({f"node:{digest}" for digest in own} | (graph.censuses.keys() - known))
+    stepped = frozenset().union(*(all_ - own for all_, own in zip(names, left, strict=True)))
+    return [all_ - (own & stepped) for all_, own in zip(names, left, strict=True)]
+
+
+def united(shares: Sequence[Carried]) -> Carried:
+    """What all shares carry."""
     groups: dict[str, list[Group]] = defaultdict(list)
-    late: dict[str, list[Group]] = defaultdict(list)
     rest: dict[str, pa.Table] = {}
-    for number, share in enumerate(shares):
-        old = {f"node:{digest}" for digest in asleep[number]} if asleep else set()
+    for share in shares:
         tables = Parts.of(share.tables)
         rest |= tables.rest
         for whole, group in tables.groups.items():
-            (late if whole in old else groups)[whole].append(group)
-    alone = {w: some[0] for w, some in groups.items() if len(some) == 1 and w not in late}
+            groups[whole].append(group)
+    alone = {whole: some[0] for whole, some in groups.items() if len(some) == 1}
     parts: dict[str, list[pa.Table]] = defaultdict(list)
-    for whole in {**groups, **late}:
-        for group in () if whole in alone else (*groups[whole], *late[whole]):
+    for whole, some in groups.items():
+        for group in () if whole in alone else some:
             for partition in group.partitions.tolist():
                 parts[part_name(whole, partition)].append(group[partition])
     met = [n for n, some in parts.items() if n.startswith(_OCCURRENCES) and len(some) > 1]

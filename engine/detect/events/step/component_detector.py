@@ -101,10 +101,9 @@ NOTHING_BESIDE = Beside((), (), _nothing_between)
 
 
 class Shares(NamedTuple):
-    """What is carried by component, the driver's last; and the rules that were not stepped."""
+    """What is carried by component, the driver's last."""
 
     each: tuple[Carried, ...] = ()
-    parked: frozenset[str] = frozenset()
 
 
 class Step(NamedTuple):
@@ -155,13 +154,19 @@ class ComponentDetector:
     def _digests(self) -> tuple[str, ...]:
         return (*(component.digest for component in self.components.keyed), *self._rest.digests)
 
-    def may_stay_apart(self, tables: Parts) -> bool:
+    def may_stay_apart(self, tables: Parts, parked: Collection[str]) -> bool:
         """Whether `divided` needs nothing of what is in some tables: they may lie in files."""
-        return may_stay_apart(tables, self._graphs, self._digests, self._several)
+        return may_stay_apart(
+            tables, self._graphs, self._digests, self._several, self._asleep(parked)
+        )
 
-    def divided(self, carried: Carried) -> Shares:
-        """What one detector of all rules carried, in shares."""
-        return Shares(tuple(divided(carried, self._graphs, self._digests, self._several)))
+    def divided(self, carried: Carried, parked: Collection[str] = ()) -> Shares:
+        """What one detector of all rules carried, in shares for a step without some rules."""
+        asleep = self._asleep(parked)
+        return Shares(tuple(divided(carried, self._graphs, self._digests, self._several, asleep)))
+
+    def _asleep(self, parked: Collection[str]) -> list[frozenset[str]]:
+        return [detector.asleep(parked) for detector in self._detectors]
 
     def united(
         self,
@@ -176,10 +181,7 @@ class ComponentDetector:
         each = [
             _cut(*one, partitions, shelf) for one in zip(self._detectors, shares.each, strict=False)
         ]
-        asleep = [detector.asleep(shares.parked) for detector in self._detectors]
-        if apart:
-            return beside_each_other(each, self._digests, self._several, asleep)
-        return united(each, asleep)
+        return beside_each_other(each, self._digests, self._several) if apart else united(each)
 
     def step(
         self,
@@ -266,7 +268,7 @@ class ComponentDetector:
             *(d for one in rest for d in one.detections),
             *(d for one in done for d in one.found),
         ]
-        shares = Shares((*left, *(one.carried for one in rest)), frozenset(parked))
+        shares = Shares((*left, *(one.carried for one in rest)))
         counted = {at: load for one in done for at, load in one.loads.items()}
         made = self._in_order([one for one in found if isinstance(one, Detections)])
         fired = self._in_order([one for one in found if isinstance(one, Packed)])
@@ -306,12 +308,12 @@ class ComponentDetector:
 
 def _between(done: Callable[[Detect], None], arrivals: Arrivals, detect: Detect) -> None:
     """Asks for what the driver's rules detect of what arrives, and of what scripts emit."""
-    done(lambda stratum, shown: detect(stratum, {**arrivals, **of_batches.numbered(shown)}))
+    done(lambda stratum, shown: detect(stratum, {**arrivals, **shown}))
 
 
 def _unpacked(parts: list[Packed]) -> list[Firings]:
-    """The firings of one rule; each is taken away from `parts`."""
-    return [parts.pop().firings for _ in range(len(parts))][::-1]
+    """The firings of one rule, in any order; each is taken away from `parts`."""
+    return [parts.pop().firings for _ in range(len(parts))]
 
 
 def _cut(detector: Detector, share: Carried, count: int, shelf: Shelf | None) -> Carried:

@@ -88,9 +88,9 @@ class ComponentStep:
         of what is carried lie in files. `fires`: makes firings of what executors detect.
         `beside`: is done in the same job. Raises as it does, and EngineError `state-apart`."""
         stored = tables = Parts.of(carried.tables)
-        if not self._apart.may_stay_apart(tables):
+        if not self._apart.may_stay_apart(tables, parked):
             tables = met(tables, shelf)
-        shares = self._apart.divided(Carried(tables))
+        shares = self._apart.divided(Carried(tables), parked)
         self._idle = unread is None and self._nothing_happens(shares, batches, watermark)
         rows = sum(map(len, batches.values())) + (unread.estimate if unread else 0)
         tasks, count = (1, tables.count) if self._idle else division(

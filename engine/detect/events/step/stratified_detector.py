@@ -103,14 +103,14 @@ class StratifiedDetector:
             return self.step_shares(own, watermark, last, parked, limit, shelf, through)[0]
         stored = tables = Parts.of(carried.tables)
         graphs = [detector.graph for detector in self.detectors]
-        if not may_stay_apart(tables, graphs, self.digests, self._several):
+        asleep = [detector.asleep(parked) for detector in self.detectors]
+        if not may_stay_apart(tables, graphs, self.digests, self._several, asleep):
             tables = met(tables, shelf)
-        shares = divided(Carried(tables), graphs, self.digests, self._several)
+        shares = divided(Carried(tables), graphs, self.digests, self._several, asleep)
         count = wanted(tables.count, tables.largest, self._count_max)
         made = self.step_shares(shares, watermark, last, parked, limit, shelf, through, count)
-        asleep = [detector.asleep(parked) for detector in self.detectors]
         shares = [one.carried for one in made]
-        after = Parts.of(beside_each_other(shares, self.digests, self._several, asleep).tables)
+        after = Parts.of(beside_each_other(shares, self.digests, self._several).tables)
         order = {rule: number for number, rule in enumerate(self._plan.book.rules)}
         found = sorted((d for one in made for d in one.detections), key=lambda d: order[d.rule])
         left = Carried(after, after.differing(stored))

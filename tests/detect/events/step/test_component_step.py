@@ -338,8 +338,11 @@ def test_g26_a_task_with_too_many_detections_leaves_nothing(filed: FileShelf) ->
         apart.step_unread(Carried(), {}, 1, (), None, unread, filed)
     assert error.value.found == 100
     assert [*Path(filed.folder or "").iterdir()] == []
-    made = apart.step_unread(Carried(), {}, 1, (), None, unread._replace(found_max=100), filed)
-    assert sum(map(len, made.stepped.detections)) == 100
+    few = unread._replace(found_max=100)
+    alone = ComponentStep(book, {"r": 0, "s": 0}, {}, InProcess(1), 16)
+    for step in (apart, alone):  # of one task there are as many as may be
+        made = step.step_unread(Carried(), {}, 1, (), None, few, filed)
+        assert sum(map(len, made.stepped.detections)) == 100
 
 
 def test_g26_a_task_has_no_more_in_memory_than_a_worker_holds(
@@ -363,6 +366,14 @@ def test_g26_a_task_has_no_more_in_memory_than_a_worker_holds(
     again = ComponentStep(book, {"r": 0}, {}, beside, 64)
     made, carried = taken(again, carried, 5, filed, b=[9])
     assert (made, beside.tasks.pop()) == (1, 9)
+
+
+def test_g26_each_slot_has_a_task_though_what_is_carried_is_one_partition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The driver cuts it then."""
+    monkeypatch.setattr(partitions, "ROWS_MAX", 40)
+    assert component_task.division(4, 10, 1, 100, 100, 64, adopted=True) == (4, 16)
 
 
 class OfAnotherMachine(InProcess):

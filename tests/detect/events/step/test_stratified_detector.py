@@ -27,9 +27,9 @@ from tests.support.history import batches, buckets, through_ipc
 from tests.support.rulebooks import loaded
 from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.values import Carried
-from tidegate.engine.detect.events.state import partitions
+from tidegate.engine.detect.events.state import partitions, shares
 from tidegate.engine.detect.events.state.parts import Parts
-from tidegate.engine.detect.events.step import stratified_detector
+from tidegate.engine.detect.events.step import component_step, stratified_detector
 from tidegate.engine.detect.events.step.component_detector import Beside
 from tidegate.engine.detect.events.step.component_step import ComponentStep
 from tidegate.engine.detect.events.step.component_task import Plan
@@ -182,9 +182,11 @@ def test_g08_strata_end_where_timers_stop_the_first_of_them(
             begun, end, None, (), 2, None, partial(asked, 2, emitted)
         )
     else:
-        beside = Beside((), (), lambda _, detect: asked(2, emitted, detect))
-        apart = ComponentStep(book, plan.activations, {}, InProcess(2), MOST)
+        executors = InProcess(2)
+        beside = Beside((len,), (), lambda _, detect: asked(2, emitted, detect))
+        apart = ComponentStep(book, plan.activations, {}, executors, MOST)
         made = apart.step_unread(begun, {}, end, (), 2, None, None, None, beside).stepped
+        assert sum(executors.tasks) == 1  # what scripts do is done once
     reached = made.watermark
     assert reached < 4 * SECOND
     upto = {event: batch.until(reached) for event, batch in emitted.items()}
@@ -193,3 +195,73 @@ def test_g08_strata_end_where_timers_stop_the_first_of_them(
     assert not differing(*(
         plan.detector(None).cut_anew(met(one), 1) for one in (made.carried, expected.carried)
     ))  # fmt: skip
+
+
+SHARED = {
+    "strata": {"first": "on: a ; b", "second": "on: (a ; b) ; c"},
+    "executors": {
+        "first": "on: '(a ; b) ; c', per: {c: k}",
+        "second": "on: '(a ; b) ; c', per: {c: v}",
+    },
+}
+
+
+@pytest.mark.parametrize("way", SHARED)
+@pytest.mark.parametrize("parked", ["first", "second"])
+def test_g13_a_node_of_a_parked_rule_goes_on_in_another_share(
+    monkeypatch: pytest.MonkeyPatch, parked: str, way: str
+) -> None:
+    """And the rule finds it there when it is enabled: the second a has met b. What is kept apart
+    meets then, and not as long as the rule is parked."""
+    rules, meeting = SHARED[way], list[int]()
+
+    def meets(tables: Parts, shelf: FileShelf | None) -> Parts:
+        meeting.append(number)
+        return shares.met(tables, shelf)
+
+    for module in (stratified_detector, component_step):
+        monkeypatch.setattr(module, "met", meets)
+    book, one_each = loaded("abcx", **rules), [Stratum((), (name,), (name,)) for name in rules]
+    if way == "strata":
+        monkeypatch.setattr(stratified_detector, "strata", lambda _: tuple(one_each))
+    plan = Plan(book, dict.fromkeys(rules, 0), {})
+    whole, strata = Partitioned(plan.detector(None), MOST), StratifiedDetector(plan, MOST)
+    apart = ComponentStep(book, plan.activations, {}, InProcess(2), MOST)
+    expected = carried = Carried()
+    number, off = 0, (parked,)
+    given_ = [("a", ()), ("a", off), ("x", off), ("x", off), ("b", ()), ("c", ())]
+    for number, (event, without) in enumerate(given_):
+        at = (number + 1) * SECOND
+        arriving = identified(batches(book, [(event, at, {"k": 7, "v": 7})]), number)
+        of_whole = whole.step(expected, arriving, at, None, without)
+        if way == "strata":
+            through = partial(asked, 2, arriving)
+            made = strata.step(carried, at, None, without, None, None, through)
+        else:
+            made = apart.step(carried, arriving, at, without)
+        assert told(made.detections) == told(of_whole.detections)
+        expected, carried = of_whole.carried, made.carried
+    assert "second" in {found.rule for found in of_whole.detections}
+    assert meeting == [4]
+
+
+def test_g13_keys_that_a_parked_rule_would_know_are_known_to_another_stratum(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each a is of every known key. The second key comes while the first rule is parked."""
+    rules = {
+        "first": "on: 'not(b)[c, a]', per: {b: k, c: k}",
+        "second": "on: 'A(c, a, b)', per: {b: k, c: k}",
+    }
+    book, one_each = loaded("abc", **rules), [Stratum((), (name,), (name,)) for name in rules]
+    monkeypatch.setattr(stratified_detector, "strata", lambda _: tuple(one_each))
+    strata, carried = StratifiedDetector(Plan(book, dict.fromkeys(rules, 0), {}), MOST), Carried()
+    given_ = [("c", 7, ()), ("c", 8, ("first",)), ("a", 0, ())]
+    for number, (event, key, without) in enumerate(given_):
+        at = (number + 1) * SECOND
+        arriving = identified(batches(book, [(event, at, {"k": key, "v": 0})]), number)
+        through = partial(asked, 2, arriving)
+        made = strata.step(carried, at, None, without, None, None, through)
+        carried = made.carried
+    found = {each.rule: each.keys["k"].to_pylist() for each in made.detections}
+    assert found == {"first": [7], "second": [7, 8]}
