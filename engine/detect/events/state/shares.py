@@ -48,8 +48,9 @@ def several(graphs: Sequence[Graph]) -> frozenset[str]:
 def divided(
     carried: Carried, graphs: Sequence[Graph], digests: Sequence[str], both: frozenset[str]
 ) -> list[Carried]:
-    """The share of each graph; what is of no graph is in the last. `digests`: of the others. What
-    is kept apart is of theirs. `both`: `several`."""
+    """The share of each graph. `digests`: of all but the last. What is kept apart is of theirs.
+    `both`: `several`. What is of no graph is in the last, but for occurrences: what a rule has
+    detected refers to others, which are of another share."""
     names = [_names(graph) for graph in graphs]
     known = frozenset().union(*names)
     seen = [frozenset().union(*graph.events.values()) for graph in graphs]
@@ -60,7 +61,7 @@ def divided(
         groups = {
             whole: group
             for whole, group in plain.items()
-            if whole in own or (not digest and whole not in known)
+            if whole in own or not (digest or whole in known or whole.startswith(_OCCURRENCES))
         }
         held = held_for(tables.rest, events)
         if not digest:
