@@ -13,7 +13,7 @@ from pyspark.serializers import Serializer
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.serializers import ArrowCollectSerializer
-from pyspark.sql.types import ArrayType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 from pyspark.util import _load_from_socket
 
 from tidegate.connectors.delta.appends import mapped
@@ -46,6 +46,16 @@ def changes(
         *(tried(session, text).alias(name) for name, text in request.where.items()),
         *(_hashes(rows.schema, columns) if request.same else ()),
     )
+
+
+def sortable(kind: DataType) -> bool:
+    """Whether Spark orders values of a type, and cuts rows by them: not if a map or a variant is
+    anywhere in it."""
+    if isinstance(kind, StructType):
+        return all(sortable(field.dataType) for field in kind)
+    if isinstance(kind, ArrayType):
+        return sortable(kind.elementType)
+    return not isinstance(kind, MapType | VariantType)
 
 
 def decisions(session: SparkSession, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from tidegate.connectors.delta import stops
 from tidegate.connectors.delta.appends import read_appends, readable
 from tidegate.connectors.delta.catalog import collected, quoted
-from tidegate.connectors.delta.changes import changes, decisions, to_arrow
+from tidegate.connectors.delta.changes import changes, decisions, sortable, to_arrow
 from tidegate.connectors.delta.commit import DamagedCommit, LoggedCommit
 from tidegate.connectors.delta.executors import ApartRows
 from tidegate.connectors.delta.faults import SPARK_ERRORS
@@ -187,13 +187,15 @@ class DeltaFeed:
 
     def rows_apart(self, table: Table, span: TableRange, request: ReadRequest) -> ApartRows:
         """What `read` gives, as a frame; no job has run yet. With `same`, the two images of an
-        update are in one partition, whose rows are in one order, however they come."""
+        update are in one partition, whose rows are in one order, however they come. What Spark
+        cannot order of the table's key is left out there: rows are together that need not be."""
         location = self._source(table).log.location
         with stops.reading(table.name, span.first, span.last):
             frame = changes(self._of_executors, location, span, request)
             if not request.same:
                 return ApartRows(frame, whole=False)
-            by = [F.col(quoted(name)) for name in (VERSION, *table.key)]
+            key = [name for name in table.key if sortable(frame.schema[name].dataType)]
+            by = [F.col(quoted(name)) for name in (VERSION, *key)]
             parts = max(self._jobs.slots.count, -(-span.rows_estimate // WORKER_ROWS))
             ordered = frame.repartition(parts, *by).sortWithinPartitions(*by, KIND, SAME_1, SAME_2)
             return ApartRows(ordered, whole=True)

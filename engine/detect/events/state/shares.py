@@ -53,9 +53,10 @@ def divided(
     both: frozenset[str],
     asleep: Sequence[Collection[str]],
 ) -> list[Carried]:
-    """The share of each graph; what is of no graph is in the last. `digests`: of the others. What
-    is kept apart is of theirs. `both`: `several`. `asleep`: of each graph the nodes, by digest,
-    that are not stepped (`Detector.asleep`)."""
+    """The share of each graph. `digests`: of all but the last. What is kept apart is of theirs.
+    `both`: `several`. `asleep`: of each graph the nodes, by digest, that are not stepped
+    (`Detector.asleep`). What is of no graph is in the last, but for occurrences: what a rule has
+    detected refers to others, which are of another share."""
     known = frozenset().union(*map(_names, graphs))
     names = _awake(graphs, asleep)
     seen = [frozenset().union(*graph.events.values()) for graph in graphs]
@@ -66,7 +67,7 @@ def divided(
         groups = {
             whole: group
             for whole, group in plain.items()
-            if whole in own or (not digest and whole not in known)
+            if whole in own or not (digest or whole in known or whole.startswith(_OCCURRENCES))
         }
         held = held_for(tables.rest, events)
         if not digest:

@@ -246,6 +246,24 @@ def test_g26_rules_of_one_domain_that_key_an_event_differently_are_two_component
     assert [c.rules for c in apart(book).components.keyed] == [("r", "s"), ("q",)]
 
 
+def test_g26_what_a_rule_has_detected_goes_with_it_and_what_that_stood_for_stays() -> None:
+    """`q` has a node of `p`, and keeps its occurrences of `a` and `b`; `t` had those of `p`."""
+    book = loaded("abc", p="on: a ; b, per: k", t="on: p ; c, per: k", q="on: (a ; b) ; c, per: k")
+    before, shares, keys = apart(book), Shares(), [*range(40)]
+    for at, event in enumerate("ab", start=1):
+        shares = before.step(shares, rows(event, at, k=keys), at, partitions=4, tasks=2).shares
+    carried = before.united(shares, 4)
+    assert "occ:p/0" in carried.tables
+    after = apart(replace(book, rules={"q": book.rules["q"]}))
+    made = after.step(after.divided(carried), rows("c", 3, k=keys), 3, partitions=4, tasks=2)
+    assert [(d.rule, len(d)) for d in made.detections] == [("q", 40)]
+    left = after.united(made.shares, 4).tables
+    assert {name.partition("/")[0] for name in left if name.startswith("occ:")} == {
+        "occ:a",
+        "occ:b",
+    }
+
+
 def test_g26_what_is_sent_is_no_larger_than_what_it_says() -> None:
     """A detection of one row among a hundred thousand."""
     book = loaded("ab", r="on: a ; b, per: k")
