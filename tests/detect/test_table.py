@@ -318,6 +318,33 @@ def test_event_names_may_come_in_any_form(event: pa.Array | pa.ChunkedArray) -> 
     assert found.column("constituents").to_pylist() == [[0], [1], [2]]
 
 
+@pytest.mark.parametrize(
+    "more", [["b", None], ["b", *map(str, range(100))]], ids=["a null entry", "many entries"]
+)
+def test_dictionaries_of_chunks_that_do_not_make_one_are_read(more: list[str | None]) -> None:
+    """Whatever the column is: Arrow makes no one dictionary of two where one has a null entry, or
+    where the indices cannot count the entries of both."""
+
+    def column(first: str, then: list[str | None]) -> pa.ChunkedArray:
+        one = [first, *(f"-{n}" for n in range(100))]
+        parts = [([0, 0], one), ([0], then)]
+        return pa.chunked_array(
+            [pa.DictionaryArray.from_arrays(pa.array(i, pa.int8()), d) for i, d in parts]
+        )
+
+    book = """
+rulebook: b
+events: {a: {signal: {k: string, v: string}}, b: {signal: {k: string, v: string}}}
+rules: {r: {on: a ; b, per: k}}
+"""
+    same = column("b", more)
+    events = column("a", more)
+    found = detect(book, pa.table({"event": events, "time": [1, 1, 2], "k": same, "v": same}), "v")
+    assert found.select(["k", "constituents"]).to_pylist() == [
+        {"k": "b", "constituents": ["b"] * 2}
+    ]
+
+
 def test_a_key_column_has_its_type_where_nothing_is_detected() -> None:
     occurrences = table(time=pa.array([], pa.int64()), event=pa.array([], pa.string()))
     occurrences = occurrences.append_column("account", pa.array([], pa.int32()))

@@ -19,6 +19,7 @@ from tests.reference.planted import cases, untils
 from tests.reference.strategies import EVERYTHING, UNTIMED, expected, of_last
 from tests.support.history import run, through_ipc
 from tests.support.rulebooks import altered, loaded
+from tidegate import detect
 from tidegate.engine.core.values import Batch, Carried
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.rules.model import Context, Rulebook
@@ -176,3 +177,13 @@ def test_s06_ticks_of_two_keys_at_one_instant_are_one_where_another_rule_meets_t
     for cut in ([], *everywhere(used, history)):
         (whole,) = [d for d in map(json.loads, run(used, history, cut, 15)) if d["rule"] == "q"]
         assert whole["constituents"] == [{"event": "tick", "time": 11e-6}]
+
+
+def test_s01_occurrences_of_several_keys_of_a_used_rule_are_in_order_of_their_parameters() -> None:
+    """Whatever their keys are: k comes before v."""
+    rulebook = loaded("abc", pair="on: 'a ; b', per: v", both="on: 'any(2, pair*) ; c'")
+    for v in ([1, 2, 1, 2, 0], [2, 1, 2, 1, 0]):
+        given = pa.table({"event": [*"aabbc"], "time": [1, 1, 2, 2, 3], "k": [5, 3] * 2 + [0]})
+        found = detect(rulebook, given.append_column("v", pa.array(v))).to_pylist()
+        rows = [row["constituents"] for row in found if row["rule"] == "both"]
+        assert rows == [[1, 0, 3, 2, 4]]

@@ -59,7 +59,7 @@ def read_occurrences(occurrences: pa.Table) -> OccurrenceTable:
         given = type(occurrences).__name__
         hint = "pa.Table.from_batches([batch]), pa.Table.from_pandas(frame)"
         raise wrong("no-table", f"occurrences are a {given}, not a pyarrow.Table", hint)
-    occurrences = _without_views(occurrences)
+    occurrences = _taken_by_arrow(occurrences)
     names = occurrences.column_names
     if missing := {"event", "time"} - {*names}:
         raise wrong("no-column", f"occurrences lack the column {min(missing)}")
@@ -79,13 +79,27 @@ def wrong(code: str, message: str, hint: str = "") -> InputError:
     return InputError([Problem(code, message, word_place("<occurrences>"), hint)])
 
 
-def _without_views(occurrences: pa.Table) -> pa.Table:
-    """Views of strings, which Arrow cannot take rows of, as strings."""
+def _taken_by_arrow(occurrences: pa.Table) -> pa.Table:
+    """With columns that Arrow can take rows of: views of strings as strings; dictionaries that do
+    not make one as their values."""
     schema = occurrences.schema
     for i, field in enumerate(schema):
         if pa.types.is_string_view(field.type):
             schema = schema.set(i, field.with_type(pa.large_string()))
+        elif pa.types.is_dictionary(field.type) and not _is_one(occurrences.column(i)):
+            schema = schema.set(i, field.with_type(field.type.value_type))
     return occurrences if schema.equals(occurrences.schema) else occurrences.cast(schema)
+
+
+def _is_one(column: pa.ChunkedArray) -> bool:
+    """Whether the dictionaries of the chunks make one. One with a null entry does not, nor do those
+    that have more entries together than the indices can count."""
+    dictionaries = [chunk.slice(0, 0) for chunk in column.chunks]
+    try:
+        pa.chunked_array(dictionaries, column.type).combine_chunks()
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def micros(column: pa.ChunkedArray) -> Int64:

@@ -171,6 +171,16 @@ def test_g26_what_is_too_old_goes_where_nothing_arrives() -> None:
     assert kept.instances() == 0
 
 
+def test_g26_keys_in_hand_stay_in_their_partitions_when_others_go() -> None:
+    given, carried = detector("a ; b within 80 us"), Carried()
+    for at in (1, 2, 60, 100):  # what is carried is cut at 2; the first 200 keys are gone at 100
+        keys = range(100 * at, 100 * at + 100)
+        carried = given.step(carried, rows("a", keys, at), at)[1]
+    for key in range(6_000, 6_010):
+        found, _, _ = given.step(through_ipc(carried), rows("b", [key], 101), 101)
+        assert [d.keys.to_pylist() for d in found] == [[{"k": key}]]
+
+
 def test_g26_a_timer_is_due_in_partitions_where_nothing_arrives() -> None:
     kept = Kept("not(b)[a, [100 us]]")
     kept.step("b", [7])
