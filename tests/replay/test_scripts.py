@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.detect.scripts.test_detect import STRATA
 from tidegate.engine.detect import pipeline
 from tidegate.engine.detect.scripts import run as script_run
 from tidegate.engine.replay import simulate as replay
@@ -319,17 +320,6 @@ def test_outputs_of_one_script_reach_the_next_as_they_were_emitted(
     found = run(tmp_path, TWO.replace("MACHINE", machine), lines, **options)
     told = [(each["time"], each["event"]) for each in found if each["script"] == "two"]
     assert told == [(1, "good"), (2, "good"), (2, "good"), (3, "good")]
-
-
-STRATA = """
-rulebook: strata
-events: {a: {signal: {k: bigint}}}
-scripts:
-  s: {text: "in {long k;} r out {long k;} up (r(x) {!> up({k: x.k});})*"}
-rules:
-  q: {on: up and r}
-  r: {on: a, per: k}
-"""
 
 
 def test_what_rules_before_and_after_a_script_detect_is_told_once(tmp_path: Path) -> None:

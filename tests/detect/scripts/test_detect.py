@@ -251,9 +251,7 @@ rules: {told: {on: seen}}
     assert found.column("end").cast(pa.int64()).to_pylist() == [1_000_001, 2_000_001]
 
 
-def test_what_rules_before_and_after_a_script_detect_is_told_once() -> None:
-    """r is stepped with q, too, which uses it."""
-    book = """
+STRATA = """
 rulebook: strata
 events: {a: {signal: {k: bigint}}}
 scripts:
@@ -262,5 +260,9 @@ rules:
   q: {on: up and r}
   r: {on: a, per: k}
 """
-    found = detect(book, pa.table({"event": ["a"], "time": [1_000_000], "k": [7]}))
+
+
+def test_what_rules_before_and_after_a_script_detect_is_told_once() -> None:
+    """r is stepped with q, too, which uses it."""
+    found = detect(STRATA, pa.table({"event": ["a"], "time": [1_000_000], "k": [7]}))
     assert found.column("rule").to_pylist() == ["q", "r"]
