@@ -92,6 +92,11 @@ def due_of(part: pa.Table) -> int:
     return int(metadata_of(part).get(DUE, FOREVER))
 
 
+def timers_of(part: pa.Table) -> int:
+    """How many timers a part has."""
+    return int(metadata_of(part).get(TIMERS, 0))
+
+
 def marked(
     part: pa.Table, count: int, due: int = FOREVER, timers: int = 0, old: int = FOREVER
 ) -> pa.Table:

@@ -28,12 +28,22 @@ from tidegate.engine.detect.events.state.held_back import held_for
 from tidegate.engine.detect.events.state.partitions import (
     EVERY,
     Tables,
+    count_of,
+    due_of,
     marked,
     part_name,
     place,
+    timers_of,
 )
 from tidegate.engine.detect.events.state.parts import Group, Parts
-from tidegate.engine.detect.events.state.tables import SCHEMA, each_once, flat, lists_in, numbers
+from tidegate.engine.detect.events.state.tables import (
+    SCHEMA,
+    each_instance,
+    each_once,
+    flat,
+    lists_in,
+    numbers,
+)
 
 _OCCURRENCES, _APART = "occ:", "apart:"
 _SHARES = "shares"
@@ -281,20 +291,36 @@ def _ranked(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
 
 def after_tasks(share: Carried, left: Sequence[tuple[Tables, Collection[str]]]) -> Carried:
     """A share after its tasks: of each, the tables that it has changed, and the names of those that
-    are gone. Each has changed the parts of every key in the same way."""
-    after = Parts.of(share.tables).with_({}, {name for _, names in left for name in names})
-    every: dict[str, list[pa.Table]] = defaultdict(list)
-    for tables, _ in left:
-        changed = Parts.of(tables)
-        for name, table in changed.named([EVERY]).items():
-            every[name].append(table)
-        after = changed.over(after)
-    several = {n: some for n, some in every.items() if len(some) > 1}
-    return Carried(
-        after.with_(
-            {
-                name: _joined(name, some) if name.startswith(_OCCURRENCES) else some[0]
-                for name, some in several.items()
-            }
-        )
-    )
+    are gone. Each has left of every key what its own keys need; what one needs stays.
+
+    Example: `a ; (c without t)` per k, two tasks. The first has no key with a c from before the
+    last t, and drops the t. The second has one, and has changed nothing. So the t stays.
+    """
+    before = Parts.of(share.tables)
+    every, seen = before.named([EVERY]), set[str]()
+    of_keys = {name for _, names in left for name in names if place(name)[1] != EVERY}
+    after, changed = before.with_({}, of_keys), list[Parts]()
+    for tables, gone in left:
+        changed.append(Parts.of(tables))
+        seen |= {*changed[-1].named([EVERY]), *gone} - of_keys
+        after = changed[-1].over(after)
+    kept = {}
+    for name in seen:
+        some = [
+            tables.get(name, None if name in gone else every.get(name))
+            for tables, (_, gone) in zip(changed, left, strict=True)
+        ]
+        if there := [table for table in some if table is not None]:
+            kept[name] = _needed(name, there)
+    return Carried(after.with_(kept, seen - kept.keys()))
+
+
+def _needed(name: str, versions: Sequence[pa.Table]) -> pa.Table:
+    """What is in any version of a part."""
+    first, *others = versions
+    if all(other.equals(first) for other in others):
+        return first
+    if name.startswith(_OCCURRENCES):
+        return _joined(name, versions)
+    due, timers = min(map(due_of, versions)), max(map(timers_of, versions))
+    return marked(each_instance(versions), count_of(versions), due, timers)

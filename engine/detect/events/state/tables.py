@@ -27,6 +27,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from tidegate.engine.core.columns.hashing import count_equal, row_hash
 from tidegate.engine.core.event_names import shown_name
 from tidegate.engine.core.state_parts import metadata_of
 from tidegate.engine.core.values import Batch, Int64, UInt64
@@ -132,6 +133,19 @@ def numbers(table: pa.Table, name: str) -> np.ndarray:
 
 
 # -- nodes --------------------------------------------------------------------------------------
+
+
+def each_instance(versions: Sequence[pa.Table]) -> pa.Table:
+    """The instances of every key that are in any of some tables of a node, in order of slot and
+    end. One that is twice in a table stays twice."""
+    plain = [version.select(_INSTANCE) for version in versions]
+    hashes = np.concatenate([count_equal(row_hash(one)) for one in plain])
+    _, first = np.unique(hashes, axis=0, return_index=True)
+    whole = pa.concat_tables(plain).take(np.sort(first))
+    order = np.lexsort((numbers(whole, "end"), numbers(whole, "slot")))
+    found = whole.take(order).combine_chunks()
+    columns = {field.name: pa.nulls(len(found), field.type) for field in versions[0].schema}
+    return _table({**columns, **{name: found.column(name) for name in _INSTANCE}})
 
 
 def key_columns(table: pa.Table) -> list[pa.ChunkedArray]:

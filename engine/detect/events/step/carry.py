@@ -55,13 +55,22 @@ class _InUse(NamedTuple):
 
 
 def carry_on(
-    frame: Frame, carry: Mapping[str, Carry], stored: Carried, count: int, timed: Mapping[str, int]
+    frame: Frame,
+    carry: Mapping[str, Carry],
+    stored: Carried,
+    count: int,
+    timed: Mapping[str, int],
+    *,
+    of_some: bool = False,
 ) -> Carried:
     """What to carry on, in `count` partitions. The nodes of the step carry on `carry`, the others
-    what they did. `timed`: of the nodes with timers how far they run behind."""
+    what they did. `timed`: of the nodes with timers how far they run behind. `of_some`: keys that
+    are not in hand may need what is of every key; it stays."""
     graph, decoded = frame.graph, frame.decoded
     anew = bool(stored.tables) and count != count_of(stored.tables.values())
     before = {digest: frame.stored(graph.nodes[digest]) or () for digest in decoded.carry}
+    if of_some:
+        carry = {d: _with_every(frame, d, before.get(d, ()), slots) for d, slots in carry.items()}
     after = {d: slots for d, slots in {**before, **carry}.items() if any(map(len, slots))}
     known = {name: frame.known(name) for name in {**decoded.known, **frame.censuses}}
     nodes = [d for d in {**before, **after} if anew or not _same(before.get(d), after.get(d))]
@@ -138,6 +147,28 @@ def _homed(keys: Keys, home: Int64, used: Bools, count: int) -> Int64:
     if len(new):
         home[new] = partitions(keys.values(new), count)
     return home
+
+
+def _with_every(frame: Frame, digest: str, before: Carry, after: Carry) -> Carry:
+    """What a node carries on, and of every key all that it did. Nothing of that is new: a step of
+    some keys has no broadcasts. A node of broadcasts alone is of no key, so it knows what it needs.
+
+    Example: `a ; (c without t)` per k, where t is a broadcast. A t at 5 is kept while a key has a
+    c from before it. A step that sees other keys alone would drop it.
+    """
+    node = frame.graph.nodes[digest]
+    if frame.graph.domain(node) is None or not before:
+        return after
+    unseen = frame.unseen(node)
+    kept = []
+    for old, new in zip(before, after, strict=True):
+        of_every = [(part.key == EVERY_KEY) | (part.key == unseen) for part in (old, new)]
+        own = [part.where(mark) for part, mark in zip((old, new), of_every, strict=True)]
+        if len(own[0]) == len(own[1]):
+            kept.append(new)
+        else:
+            kept.append(concat([own[0], new.where(~of_every[1])]).by_end())
+    return tuple(kept)
 
 
 def _same(one: Carry | None, other: Carry | None) -> bool:

@@ -157,6 +157,8 @@ class Detector:
         parked: Collection[str] = (),
         limit: int | None = None,
         partitions: int = 1,
+        *,
+        of_some: bool = False,
     ) -> Stepped:
         """One step over one bucket. Returns the detections of each rule that has any, in the
         rulebook's order; what to carry on; and the watermark that the step has reached. After a
@@ -171,8 +173,9 @@ class Detector:
         the end of the millisecond of the last timer within the limit. Arrivals after that are to be
         given again.
 
-        What is carried on is cut into so many `partitions`. What was carried may be the parts of
-        some partitions only, and that of every key; then what arrives is of these.
+        What is carried on is cut into so many `partitions`. `of_some`: what was carried is the
+        parts of some partitions only, and that of every key. Then what arrives is of these, and
+        what is of every key stays: other keys may need it.
 
         The event types of rules that run behind have names such as `a by 3`. Their arrivals are
         only those up to the rule's own watermark (`held_back.released`).
@@ -196,7 +199,9 @@ class Detector:
             if reached >= watermark:
                 left = Carried({}, frozenset(carried.tables))
                 if watermark != FOREVER:
-                    left = carry_on(frame, carry, carried, partitions, self._timed)
+                    left = carry_on(
+                        frame, carry, carried, partitions, self._timed, of_some=of_some
+                    )
                 return Stepped(found, left, watermark)
             watermark, arrivals = reached, arrivals.until(reached)
 

@@ -78,7 +78,9 @@ class Partitioned:
         some = tables.named(touched)
         known = carried.decoded if touched is None else None
         read = Carried(loaded(some, shelf), decoded=known)
-        made = self.detector.step(read, batches, watermark, last, parked, limit, most)
+        made = self.detector.step(
+            read, batches, watermark, last, parked, limit, most, of_some=touched is not None
+        )
         self._adopted = True
         if watermark == FOREVER:
             return made._replace(carried=Carried({}, frozenset(stored)))

@@ -272,3 +272,18 @@ def test_g26_instances_are_in_order_of_end_where_partitions_meet() -> None:
     whole = run(book, history, seconds)
     assert len(whole) == 8
     assert run(book, history, seconds, partitions=16) == whole
+
+
+@pytest.mark.parametrize("other", [2, 3, 4, 5])
+def test_g26_what_some_keys_need_of_every_key_stays_where_a_step_sees_others(other: int) -> None:
+    """Key 1 and three of the others are of partitions of their own: a step of those has no key that
+    needs the c."""
+    book = loaded("a", "c", r="on: 'A*(a without c, a, [4 s])', per: k, context: chronicle")
+    given_ = Partitioned(Detector(book, {"r": 0}), 4)
+    first = rows("a", [1], 10) | rows("c", [None], 10)
+    carried = given_.step(Carried(), first, 10)[1]
+    for time in (20, 30, 40):
+        carried = given_.step(carried, rows("a", [other], time), time)[1]
+    assert steps["some"] == 2
+    found, _, _ = given_.step(carried, {}, 5_000_000)
+    assert [(d.rule, d.keys["k"].to_pylist()) for d in found] == [("r", [other])]
