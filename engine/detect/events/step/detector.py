@@ -199,9 +199,7 @@ class Detector:
             if reached >= watermark:
                 left = Carried({}, frozenset(carried.tables))
                 if watermark != FOREVER:
-                    left = carry_on(
-                        frame, carry, carried, partitions, self._timed, of_some=of_some
-                    )
+                    left = carry_on(frame, carry, carried, partitions, self._timed, of_some=of_some)
                 return Stepped(found, left, watermark)
             watermark, arrivals = reached, arrivals.until(reached)
 

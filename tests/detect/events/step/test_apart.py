@@ -22,6 +22,7 @@ from tests.support.history import batches, buckets
 from tests.support.rulebooks import loaded
 from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.values import Batch, Carried, Detections, Stepped
+from tidegate.engine.detect.events.graph.graph import Graph
 from tidegate.engine.detect.events.state.partitions import EVERY, partitions, place
 from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.state.shares import _referred_to
@@ -239,11 +240,48 @@ def unexpired(carried: Carried, detector: Detector, watermark: int) -> Carried:
         if node is not None and node.horizon_micros is not None:
             oldest = node.oldest(watermark - detector.behind_micros(node.digest))
             kept[name] = table.filter(pc.greater_equal(table.column("start"), oldest))
-    occurrences = frozenset(place(name)[0] for name in kept if name.startswith("occ:"))
-    before = -1
+    return referred_to(kept, graph)
+
+
+def referred_to(tables: Mapping[str, pa.Table], graph: Graph) -> Carried:
+    """Without occurrences that nothing refers to."""
+    occurrences = frozenset(place(name)[0] for name in tables if name.startswith("occ:"))
+    kept, before = dict(tables), -1
     while before != (before := sum(map(len, kept.values()))):
         kept = dict(_referred_to(Parts.of(kept), graph, occurrences))
     return Carried(kept)
+
+
+def of_keys(carried: Carried, graph: Graph) -> Carried:
+    """Without what nodes with keys carry of every key: it stays where a step sees some keys."""
+    kept = {
+        name: table.filter(pc.invert(table["every"])) if name in keyed(carried, graph) else table
+        for name, table in carried.tables.items()
+    }
+    return referred_to(kept, graph)
+
+
+def lacking(apart: Carried, whole: Carried, graph: Graph) -> Counter[str]:
+    """What nodes with keys carry of every key where all are stepped together, and do not here."""
+    expected, found = (
+        Counter(
+            f"{place(name)[0]}: {row}"
+            for name in keyed(carried, graph)
+            for row in rows_of(carried.tables[name].filter(carried.tables[name]["every"]))
+        )
+        for carried in (whole, apart)
+    )
+    return expected - found
+
+
+def keyed(carried: Carried, graph: Graph) -> set[str]:
+    """The tables of nodes with keys."""
+    return {
+        name
+        for name in carried.tables
+        if (node := graph.nodes.get(place(name)[0].removeprefix("node:")))
+        and graph.domain(node) is not None
+    }
 
 
 def differing(one: Carried, other: Carried) -> Counter[str]:

@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 from tests.detect.events.step.test_apart import (
     differing,
     identified,
+    lacking,
     lines_of,
+    of_keys,
     unexpired,
 )
 from tests.detect.events.step.test_component_detector import of_two_keys, rows, told
@@ -126,7 +128,7 @@ def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
         first = min(time for _, time, _ in history)
         since = dict.fromkeys(names, first)
         detector = Detector(rulebook, since, lateness=late)
-        whole, driver = Partitioned(detector, MOST), Partitioned(detector, MOST)
+        whole, driver = Partitioned(detector, 1), Partitioned(detector, MOST)
         executors = InProcess(data.draw(st.sampled_from([1, 2, 3])))
         apart = ComponentStep(rulebook, since, late, executors, MOST)
         keyed = keyed_everywhere(components(rulebook, detector.graph, late), detector.graph)
@@ -181,10 +183,12 @@ def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
             carried = left if in_files or data.draw(st.booleans()) else through_ipc(left)
             assert held(carried) == held(expected)
             waited |= bool(held(carried))
-            gone, unlike = unlike, differing(*(
+            either = [
                 unexpired(detector.cut_anew(met(one), 1), detector, until)
                 for one in (whole_left, expected)
-            ))  # fmt: skip
+            ]
+            assert not lacking(*either, detector.graph)
+            gone, unlike = unlike, differing(*(of_keys(one, detector.graph) for one in either))
             assert parked or not gone & unlike  # of a parked rule nothing changes
             found += lines_of(of_whole)
             watermark = until
@@ -460,3 +464,25 @@ def test_g26_what_was_kept_apart_is_found_after_a_reload_that_joins_components(
     assert [d.rule for d in made.detections] == ["r"]
     made = anew.step_unread(made.carried, rows("c", 3, k=[0], v=[4]), 3, (), None, None, filed)
     assert [d.rule for d in made.stepped.detections] == ["s"]
+
+
+def test_g26_what_the_keys_of_one_task_need_of_every_key_stays() -> None:
+    """An a of key 1 waits, with a c that takes it away. The other task needs no c. It says so once,
+    where it has read all: in the first step of an engine."""
+    book = loaded("a", "c", r="on: 'A*(a without c, a, [4 s])', per: k, context: chronicle")
+
+    def anew() -> ComponentStep:
+        return ComponentStep(book, {"r": 0}, {}, InProcess(2), 4)
+
+    number = partitions.partitions([pa.chunked_array([[*range(1, 9)]])], 2)
+    assert number[0] != number[1]
+    step = anew()
+    first = rows("a", 10, k=[1]) | rows("c", 10, k=[None])
+    carried = step.step(Carried(), first, 10).carried
+    for at in (20, 30):
+        carried = step.step(carried, rows("a", at, k=[2]), at).carried
+    found, carried, _ = step.step(carried, rows("c", 40, k=[None]), 40)
+    step = anew()
+    carried = step.step(carried, rows("a", 50, k=[2]), 50).carried
+    found = step.step(carried, {}, 5_000_000).detections
+    assert [(d.rule, d.keys["k"].to_pylist()) for d in found] == [("r", [2])]
