@@ -293,8 +293,8 @@ def after_tasks(share: Carried, left: Sequence[tuple[Tables, Collection[str]]]) 
     """A share after its tasks: of each, the tables that it has changed, and the names of those that
     are gone. Each has left of every key what its own keys need; what one needs stays.
 
-    Example: `a ; (c without t)` per k, two tasks. The first has no key with a c from before the
-    last t, and drops the t. The second has one, and has changed nothing. So the t stays.
+    Example: `(a ; b) without t` per k, two tasks, where t is a broadcast. No key of the first has
+    an a from before the t: it drops the t. The second has one, and changes nothing. So the t stays.
     """
     before = Parts.of(share.tables)
     every, seen = before.named([EVERY]), set[str]()

@@ -150,24 +150,19 @@ def _homed(keys: Keys, home: Int64, used: Bools, count: int) -> Int64:
 
 
 def _with_every(frame: Frame, digest: str, before: Carry, after: Carry) -> Carry:
-    """What a node carries on, and of every key all that it did. Nothing of that is new: a step of
-    some keys has no broadcasts. A node of broadcasts alone is of no key, so it knows what it needs.
+    """What a node carries on, and of every key all that it did. None of that is new: a step of some
+    keys has no broadcasts. A node without keys knows itself what it needs.
 
-    Example: `a ; (c without t)` per k, where t is a broadcast. A t at 5 is kept while a key has a
-    c from before it. A step that sees other keys alone would drop it.
+    Example: `(a ; b) without t` per k, where t is a broadcast. A t at 5 is kept while some key has
+    an a at 3 that waits for its b. A step of other keys does not see that a.
     """
-    node = frame.graph.nodes[digest]
-    if frame.graph.domain(node) is None or not before:
+    if not before or frame.graph.domain(frame.graph.nodes[digest]) is None:
         return after
-    unseen = frame.unseen(node)
     kept = []
     for old, new in zip(before, after, strict=True):
-        of_every = [(part.key == EVERY_KEY) | (part.key == unseen) for part in (old, new)]
-        own = [part.where(mark) for part, mark in zip((old, new), of_every, strict=True)]
-        if len(own[0]) == len(own[1]):
-            kept.append(new)
-        else:
-            kept.append(concat([own[0], new.where(~of_every[1])]).by_end())
+        shared, own = old.where(old.key == EVERY_KEY), new.where(new.key != EVERY_KEY)
+        dropped = len(shared) + len(own) > len(new)
+        kept.append(concat([shared, own]).by_end() if dropped else new)
     return tuple(kept)
 
 

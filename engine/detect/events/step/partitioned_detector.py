@@ -2,8 +2,9 @@
 
 Example: rule `a ; b` per k, 16 partitions. A row a(k=7) arrives, and 7 is of partition 3. The step
 reads the parts `/3` and `/every` of all tables. It runs as if nothing else were carried, and writes
-the parts that changed. The other fifteen partitions are neither read nor written. Where a step
-touches all, nothing is read: the state is in hand.
+the parts that changed. The other fifteen partitions are neither read nor written, so what nodes
+with keys carry of every key stays: a key of these may need it. Where a step touches all, nothing is
+read: the state is in hand.
 """
 
 from __future__ import annotations

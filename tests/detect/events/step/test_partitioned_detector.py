@@ -287,3 +287,16 @@ def test_g26_what_some_keys_need_of_every_key_stays_where_a_step_sees_others(oth
     assert steps["some"] == 2
     found, _, _ = given_.step(carried, {}, 5_000_000)
     assert [(d.rule, d.keys["k"].to_pylist()) for d in found] == [("r", [other])]
+
+
+def test_g26_a_rule_without_a_key_consumes_where_a_step_sees_some_keys_of_others() -> None:
+    book = loaded("abxy", r="on: a ; b, per: k", s="on: x ; y, context: chronicle")
+    given_ = Partitioned(Detector(book, {"r": 0, "s": 0}), 16)
+    carried = given_.step(Carried(), rows("a", [*range(100)], 1) | rows("x", [1, 2], 1), 1)[1]
+    steps.clear()
+    found = []
+    for time in (2, 3, 4):
+        made, carried, _ = given_.step(carried, rows("y", [0], time), time)
+        found.append([len(d) for d in made])
+    assert found == [[1], [1], []]
+    assert not steps["all"]
