@@ -50,102 +50,111 @@ _SHARES = "shares"
 """The table that says what is of which share."""
 
 
-def several(graphs: Sequence[Graph]) -> frozenset[str]:
-    """The tables of occurrences to which more than one graph refers."""
-    seen = Counter(n for graph in graphs for n in _names(graph) if n.startswith(_OCCURRENCES))
-    return frozenset(name for name, count in seen.items() if count > 1)
+class Sharing:
+    """How what is carried is divided: a share for each graph."""
 
+    def __init__(self, graphs: Sequence[Graph], digests: Sequence[str]) -> None:
+        """`digests`: names of all shares but the last. What is kept apart is named by them."""
+        self._graphs, self._digests = graphs, (*digests, "")
+        names = [_names(graph) for graph in graphs]
+        count = Counter(n for own in names for n in own if n.startswith(_OCCURRENCES))
+        self._several = frozenset(name for name, users in count.items() if users > 1)
+        """The tables of occurrences to which more than one graph refers."""
+        self._known = frozenset().union(*names)
 
-def divided(
-    carried: Carried,
-    graphs: Sequence[Graph],
-    digests: Sequence[str],
-    both: frozenset[str],
-    asleep: Sequence[Collection[str]],
-) -> list[Carried]:
-    """The share of each graph. `digests`: of all but the last. What is kept apart is of theirs.
-    `both`: `several`. `asleep`: of each graph the nodes, by digest, that are not stepped
-    (`Detector.asleep`). What is of no graph is in the last, but for occurrences: what a rule has
-    detected refers to others, which are of another share."""
-    known = frozenset().union(*map(_names, graphs))
-    names = _awake(graphs, asleep)
-    seen = [frozenset().union(*graph.events.values()) for graph in graphs]
-    tables = Parts.of(carried.tables)
-    plain, apart = _split(tables)
-    shares = []
-    for own, graph, events, digest in zip(names, graphs, seen, [*digests, ""], strict=True):
+    def divided(
+        self, carried: Carried, asleep: Sequence[Collection[str]], shelf: Shelf | None = None
+    ) -> list[Carried]:
+        """The share of each graph. `asleep`: of each the nodes, by digest, that are not stepped
+        (`Detector.asleep`). `shelf`: of the parts that lie in files; they are read where shares
+        need what is in them. Raises as `Shelf.read`.
+
+        What is of no graph is in the last share, but for occurrences: what a rule has detected
+        refers to others, which are of another share."""
+        tables, awake = Parts.of(carried.tables), self._awake(asleep)
+        if not self._may_stay_apart(tables, awake):
+            tables = _met(tables, shelf)
+        seen = [frozenset().union(*graph.events.values()) for graph in self._graphs]
+        plain, apart = _split(tables)
+        shares = []
+        for own, graph, events, digest in zip(
+            awake, self._graphs, seen, self._digests, strict=True
+        ):
+            groups = {
+                whole: group
+                for whole, group in plain.items()
+                if whole in own
+                or not (digest or whole in self._known or whole.startswith(_OCCURRENCES))
+            }
+            held = held_for(tables.rest, events)
+            if not digest:
+                others = {_SHARES, *held_for(tables.rest, frozenset().union(*seen))}
+                held |= {name: t for name, t in tables.rest.items() if name not in others}
+            share = Parts(groups, held)
+            if not apart:
+                share = _referred_to(share, graph, self._several)
+            elif digest:
+                left = {whole: one for whole, one in groups.items() if whole not in self._several}
+                share = Parts({**left, **apart.get(digest, {})}, held)
+            shares.append(Carried(share))
+        return shares
+
+    def beside_each_other(self, shares: Sequence[Carried]) -> Carried:
+        """What all shares carry; their occurrences do not meet. Tables of occurrences to which
+        several graphs refer have names of their own for each share but the last. A table says of
+        which share each of the others is."""
+        each = [self._apart(*one) for one in zip(shares, self._digests, strict=True)]
+        whole = Parts.of(united(each).tables)
+        if not any(name.startswith(_APART) for name in whole.groups):
+            return Carried(whole)
+        rows = sorted(
+            (digest, name)
+            for share, digest in zip(shares, self._digests, strict=True)
+            for name in Parts.of(share.tables).groups
+            if not name.startswith(_OCCURRENCES)
+        )
+        columns = {"share": [row[0] for row in rows], "table": [row[1] for row in rows]}
+        table = marked(pa.table(columns).replace_schema_metadata(SCHEMA), 1)
+        return Carried(whole.beside({**whole.rest, _SHARES: table}))
+
+    def _apart(self, share: Carried, digest: str) -> Carried:
+        """A share whose tables of occurrences have names of its own, where others refer to them."""
+        tables = Parts.of(share.tables)
         groups = {
-            whole: group
-            for whole, group in plain.items()
-            if whole in own or not (digest or whole in known or whole.startswith(_OCCURRENCES))
+            f"{_APART}{digest}:{whole}" if digest and whole in self._several else whole: group
+            for whole, group in tables.groups.items()
         }
-        held = held_for(tables.rest, events)
-        if not digest:
-            others = {_SHARES, *held_for(tables.rest, frozenset().union(*seen))}
-            held |= {name: t for name, t in tables.rest.items() if name not in others}
-        share = Parts(groups, held)
+        return Carried(Parts(groups, tables.rest))
+
+    def _may_stay_apart(self, tables: Parts, awake: Sequence[frozenset[str]]) -> bool:
+        """Whether shares can be made of tables as they are, without what is in them: what a share
+        has was its own before, or nobody refers to what others do."""
+        plain, apart = _split(tables)
         if not apart:
-            share = _referred_to(share, graph, both)
-        elif digest:
-            left = {whole: group for whole, group in groups.items() if whole not in both}
-            share = Parts({**left, **apart.get(digest, {})}, held)
-        shares.append(Carried(share))
-    return shares
+            return self._several.isdisjoint(plain)
+        if not apart.keys() <= {*self._digests} or _SHARES not in tables.rest:
+            return False
+        known = {(row["share"], row["table"]) for row in tables.rest[_SHARES].to_pylist()}
+        return all(
+            (digest, name) in known
+            for names, digest in zip(awake, self._digests, strict=True)
+            for name in names & plain.keys()
+            if not name.startswith(_OCCURRENCES)
+        )
 
-
-def beside_each_other(
-    shares: Sequence[Carried], digests: Sequence[str], both: frozenset[str]
-) -> Carried:
-    """What all shares carry; their occurrences do not meet. `digests`: of all but the last. Tables
-    of occurrences in `both` have names of their own for each of these. A table says of which share
-    each of the others is."""
-    named = [*digests, ""]
-    each = [_kept_apart(*one, both) for one in zip(shares, named, strict=True)]
-    whole = Parts.of(united(each).tables)
-    if not any(name.startswith(_APART) for name in whole.groups):
-        return Carried(whole)
-    rows = sorted(
-        (digest, name)
-        for share, digest in zip(shares, named, strict=True)
-        for name in Parts.of(share.tables).groups
-        if not name.startswith(_OCCURRENCES)
-    )
-    columns = {"share": [row[0] for row in rows], "table": [row[1] for row in rows]}
-    table = marked(pa.table(columns).replace_schema_metadata(SCHEMA), 1)
-    return Carried(whole.beside({**whole.rest, _SHARES: table}))
-
-
-def _kept_apart(share: Carried, digest: str, both: frozenset[str]) -> Carried:
-    """A share whose tables of occurrences have names of its own, where others refer to `both`."""
-    tables = Parts.of(share.tables)
-    groups = {
-        f"{_APART}{digest}:{whole}" if digest and whole in both else whole: group
-        for whole, group in tables.groups.items()
-    }
-    return Carried(Parts(groups, tables.rest))
-
-
-def may_stay_apart(
-    tables: Parts,
-    graphs: Sequence[Graph],
-    digests: Sequence[str],
-    both: frozenset[str],
-    asleep: Sequence[Collection[str]],
-) -> bool:
-    """Whether shares can be made of tables as they are, without what is in them: what a share has
-    was its own before, or nobody refers to what others do. The arguments are those of `divided`."""
-    plain, apart = _split(tables)
-    if not apart:
-        return both.isdisjoint(plain)
-    if not apart.keys() <= {*digests} or _SHARES not in tables.rest:
-        return False
-    known = {(row["share"], row["table"]) for row in tables.rest[_SHARES].to_pylist()}
-    return all(
-        (digest, name) in known
-        for names, digest in zip(_awake(graphs, asleep), [*digests, ""], strict=True)
-        for name in names & plain.keys()
-        if not name.startswith(_OCCURRENCES)
-    )
+    def _awake(self, asleep: Sequence[Collection[str]]) -> list[frozenset[str]]:
+        """The tables that each graph carries, without those that its own step leaves as they are
+        and that of another one does not: of nodes of parked rules, and of keys that these alone
+        know."""
+        names = [_names(graph) for graph in self._graphs]
+        if not any(asleep):
+            return names
+        left = list[set[str]]()
+        for graph, own in zip(self._graphs, asleep, strict=True):
+            known = {node.census for digest, node in graph.nodes.items() if digest not in own}
+            left.append({f"node:{digest}" for digest in own} | (graph.censuses.keys() - known))
+        stepped = frozenset().union(*(all_ - own for all_, own in zip(names, left, strict=True)))
+        return [all_ - (own & stepped) for all_, own in zip(names, left, strict=True)]
 
 
 def reunited(tables: Parts, shelf: Shelf | None) -> Parts:
@@ -159,7 +168,7 @@ def reunited(tables: Parts, shelf: Shelf | None) -> Parts:
     return Parts.of(united(each).tables)
 
 
-def met(tables: Parts, shelf: Shelf | None) -> Parts:
+def _met(tables: Parts, shelf: Shelf | None) -> Parts:
     """`reunited`, all in memory: what shares are made of that may not stay apart."""
     return Parts.of(loaded(reunited(tables, shelf).named(), shelf)).beside(tables.rest)
 
@@ -218,20 +227,6 @@ def _names(graph: Graph) -> frozenset[str]:
         | {*graph.censuses}
         | {_OCCURRENCES + role for role in roles}
     )
-
-
-def _awake(graphs: Sequence[Graph], asleep: Sequence[Collection[str]]) -> list[frozenset[str]]:
-    """The tables that each graph carries, without those that its own step leaves as they are and
-    that of another one does not: of nodes of parked rules, and of keys that these alone know."""
-    names = [_names(graph) for graph in graphs]
-    if not any(asleep):
-        return names
-    left = list[set[str]]()
-    for graph, own in zip(graphs, asleep, strict=True):
-        known = {node.census for digest, node in graph.nodes.items() if digest not in own}
-        left.append({f"node:{digest}" for digest in own} | (graph.censuses.keys() - known))
-    stepped = frozenset().union(*(all_ - own for all_, own in zip(names, left, strict=True)))
-    return [all_ - (own & stepped) for all_, own in zip(names, left, strict=True)]
 
 
 def united(shares: Sequence[Carried]) -> Carried:

@@ -20,16 +20,12 @@ from tidegate.engine.core.ports import TooManyError
 from tidegate.engine.core.state_parts import Shelf, judged, loaded
 from tidegate.engine.core.values import Batch, Captured, Carried, Detections, Firings
 from tidegate.engine.detect.events.graph.components import components
-from tidegate.engine.detect.events.graph.graph import Graph
 from tidegate.engine.detect.events.occurrences import batches as of_batches
 from tidegate.engine.detect.events.state.loads import PartLoads
 from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.state.shares import (
+    Sharing,
     after_tasks,
-    beside_each_other,
-    divided,
-    may_stay_apart,
-    several,
     united,
 )
 from tidegate.engine.detect.events.step import detections
@@ -143,30 +139,17 @@ class ComponentDetector:
         return (*self._own, *self._rest.detectors)
 
     @cached_property
-    def _several(self) -> frozenset[str]:
-        return several(self._graphs)
+    def _sharing(self) -> Sharing:
+        digests = (component.digest for component in self.components.keyed)
+        return Sharing([one.graph for one in self._detectors], (*digests, *self._rest.digests))
 
-    @cached_property
-    def _graphs(self) -> tuple[Graph, ...]:
-        return tuple(detector.graph for detector in self._detectors)
-
-    @cached_property
-    def _digests(self) -> tuple[str, ...]:
-        return (*(component.digest for component in self.components.keyed), *self._rest.digests)
-
-    def may_stay_apart(self, tables: Parts, parked: Collection[str]) -> bool:
-        """Whether `divided` needs nothing of what is in some tables: they may lie in files."""
-        return may_stay_apart(
-            tables, self._graphs, self._digests, self._several, self._asleep(parked)
-        )
-
-    def divided(self, carried: Carried, parked: Collection[str] = ()) -> Shares:
-        """What one detector of all rules carried, in shares for a step without some rules."""
-        asleep = self._asleep(parked)
-        return Shares(tuple(divided(carried, self._graphs, self._digests, self._several, asleep)))
-
-    def _asleep(self, parked: Collection[str]) -> list[frozenset[str]]:
-        return [detector.asleep(parked) for detector in self._detectors]
+    def divided(
+        self, carried: Carried, parked: Collection[str] = (), shelf: Shelf | None = None
+    ) -> Shares:
+        """What one detector of all rules carried, in shares for a step without some rules. `shelf`:
+        see `Sharing.divided`."""
+        asleep = [detector.asleep(parked) for detector in self._detectors]
+        return Shares(tuple(self._sharing.divided(carried, asleep, shelf)))
 
     def united(
         self,
@@ -181,7 +164,7 @@ class ComponentDetector:
         each = [
             _cut(*one, partitions, shelf) for one in zip(self._detectors, shares.each, strict=False)
         ]
-        return beside_each_other(each, self._digests, self._several) if apart else united(each)
+        return self._sharing.beside_each_other(each) if apart else united(each)
 
     def step(
         self,

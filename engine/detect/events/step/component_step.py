@@ -19,7 +19,6 @@ from tidegate.engine.core.state_parts import Shelf
 from tidegate.engine.core.values import Batch, Carried, Firings, Stepped, Unread
 from tidegate.engine.detect.events.state.loads import PartLoads
 from tidegate.engine.detect.events.state.parts import Parts
-from tidegate.engine.detect.events.state.shares import met
 from tidegate.engine.detect.events.step.component_detector import (
     NOTHING_BESIDE,
     Apart,
@@ -87,14 +86,12 @@ class ComponentStep:
         """`step` over `unread` rows too, of which each occurrence has a key. `shelf`: where parts
         of what is carried lie in files. `fires`: makes firings of what executors detect.
         `beside`: is done in the same job. Raises as it does, and EngineError `state-apart`."""
-        stored = tables = Parts.of(carried.tables)
-        if not self._apart.may_stay_apart(tables, parked):
-            tables = met(tables, shelf)
-        shares = self._apart.divided(Carried(tables), parked)
+        stored = Parts.of(carried.tables)
+        shares = self._apart.divided(Carried(stored), parked, shelf)
         self._idle = unread is None and self._nothing_happens(shares, batches, watermark)
         rows = sum(map(len, batches.values())) + (unread.estimate if unread else 0)
-        tasks, count = (1, tables.count) if self._idle else division(
-            self._executors.slots, rows, tables.count, tables.instances, tables.largest,
+        tasks, count = (1, stored.count) if self._idle else division(
+            self._executors.slots, rows, stored.count, stored.instances, stored.largest,
             self._count_max, adopted=self._adopted,
         )  # fmt: skip
         counts: list[int] = []

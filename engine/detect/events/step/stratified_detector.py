@@ -17,13 +17,7 @@ from tidegate.engine.core.values import Batch, Carried, Detections, Stepped
 from tidegate.engine.detect.events.state.held_back import check_held
 from tidegate.engine.detect.events.state.partitions import wanted
 from tidegate.engine.detect.events.state.parts import Parts
-from tidegate.engine.detect.events.state.shares import (
-    beside_each_other,
-    divided,
-    may_stay_apart,
-    met,
-    several,
-)
+from tidegate.engine.detect.events.state.shares import Sharing
 from tidegate.engine.detect.events.step.component_task import Plan
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
@@ -67,10 +61,10 @@ class StratifiedDetector:
     def __init__(self, plan: Plan, count_max: int, only: Collection[str] | None = None) -> None:
         self._rules = by_stratum(plan.book, plan.detector, only)
         self._each = [Partitioned(one.detector, count_max) for one in self._rules]
-        self._several = several([detector.graph for detector in self.detectors])
         texts = [",".join(sorted(one.shown)) for one in self._rules[:-1]]
         self.digests = [hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts]
         """Of all strata but the last."""
+        self._sharing = Sharing([one.graph for one in self.detectors], self.digests)
         self._plan = plan
         self._count_max = count_max
         self._adopted = False
@@ -101,16 +95,13 @@ class StratifiedDetector:
         if len(self._each) == 1:
             own = [carried]
             return self.step_shares(own, watermark, last, parked, limit, shelf, through)[0]
-        stored = tables = Parts.of(carried.tables)
-        graphs = [detector.graph for detector in self.detectors]
+        stored = Parts.of(carried.tables)
         asleep = [detector.asleep(parked) for detector in self.detectors]
-        if not may_stay_apart(tables, graphs, self.digests, self._several, asleep):
-            tables = met(tables, shelf)
-        shares = divided(Carried(tables), graphs, self.digests, self._several, asleep)
-        count = wanted(tables.count, tables.largest, self._count_max)
+        shares = self._sharing.divided(Carried(stored), asleep, shelf)
+        count = wanted(stored.count, stored.largest, self._count_max)
         made = self.step_shares(shares, watermark, last, parked, limit, shelf, through, count)
-        shares = [one.carried for one in made]
-        after = Parts.of(beside_each_other(shares, self.digests, self._several).tables)
+        left = self._sharing.beside_each_other([one.carried for one in made])
+        after = Parts.of(left.tables)
         order = {rule: number for number, rule in enumerate(self._plan.book.rules)}
         found = sorted((d for one in made for d in one.detections), key=lambda d: order[d.rule])
         left = Carried(after, after.differing(stored))

@@ -486,3 +486,15 @@ def test_g26_what_the_keys_of_one_task_need_of_every_key_stays() -> None:
     carried = step.step(carried, rows("a", 50, k=[2]), 50).carried
     found = step.step(carried, {}, 5_000_000).detections
     assert [(d.rule, d.keys["k"].to_pylist()) for d in found] == [("r", [2])]
+
+
+def test_g26_executors_go_on_where_a_rule_of_the_driver_is_gone() -> None:
+    """What it carried refers to an event type of which other rules carry occurrences."""
+    rules = {"r": "on: a ; d", "s": "on: a ; b, per: k", "t": "on: a ; b ; c"}
+    book, fewer = loaded("abcd", **rules), loaded("abcd", s=rules["s"], t=rules["t"])
+    driver = Partitioned(Detector(book, dict.fromkeys(rules, 0)), 16)
+    carried = driver.step(Carried(), rows("a", 1, k=[7], v=[0]), 1).carried
+    apart = ComponentStep(fewer, {"s": 0, "t": 0}, {}, InProcess(), 16)
+    found, carried, _ = apart.step(carried, rows("b", 2, k=[7], v=[0]), 2)
+    assert [d.rule for d in found] == ["s"]
+    assert [d.rule for d in apart.step(carried, rows("c", 3, k=[7], v=[0]), 3).detections] == ["t"]

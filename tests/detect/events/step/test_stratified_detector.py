@@ -31,7 +31,7 @@ from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.values import Carried
 from tidegate.engine.detect.events.state import partitions, shares
 from tidegate.engine.detect.events.state.parts import Parts
-from tidegate.engine.detect.events.step import component_step, stratified_detector
+from tidegate.engine.detect.events.step import stratified_detector
 from tidegate.engine.detect.events.step.component_detector import Beside
 from tidegate.engine.detect.events.step.component_step import ComponentStep
 from tidegate.engine.detect.events.step.component_task import Plan
@@ -219,12 +219,13 @@ def test_g13_a_node_of_a_parked_rule_goes_on_in_another_share(
     meets then, and not as long as the rule is parked."""
     rules, meeting = SHARED[way], list[int]()
 
+    met = shares._met
+
     def meets(tables: Parts, shelf: FileShelf | None) -> Parts:
         meeting.append(number)
-        return shares.met(tables, shelf)
+        return met(tables, shelf)
 
-    for module in (stratified_detector, component_step):
-        monkeypatch.setattr(module, "met", meets)
+    monkeypatch.setattr(shares, "_met", meets)
     book, one_each = loaded("abcx", **rules), [Stratum((), (name,), (name,)) for name in rules]
     if way == "strata":
         monkeypatch.setattr(stratified_detector, "strata", lambda _: tuple(one_each))
