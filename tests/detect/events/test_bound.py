@@ -277,3 +277,20 @@ def test_a_window_forgets_a_key_that_pauses_as_is_said(on: str, pause: int | Non
     history = [*(("a", second, 1) for second in range(0, 40, 4)), ("a", 42, 2), ("a", 60, 2)]
     left = [now for now, carried in steps(rulebook, history) if stored(carried)[1]]
     assert (max(left) < 42 * SECOND) == found.forgets
+
+
+def test_what_was_consumed_is_forgotten_though_nothing_is_detected_any_more() -> None:
+    """Ticks at 2, 3 and 4 make a detection of the c at 2. Nothing comes to the rule after the one
+    at 5 that could meet it, but for time."""
+    on = "not(b)[c, P(<(00:*:01)*/*/*>, [1 s], <(00:*:05)*/*/*>)][3]"
+    rulebook = book(on, context=Context.CHRONICLE)
+    detector = Detector(rulebook, {"r": 0})
+    carried, found, begun = Carried(), 0, -1
+    for half in range(120):
+        now = half * SECOND // 2
+        lines: list[Line] = [("c", now, {"k": 0, "v": 0})] if half in (2, 4, 10) else []
+        arrivals = batches(rulebook, lines) | clock_batches(rulebook, begun + 1, now)
+        made, carried, _ = detector.step(carried, arrivals, now)
+        found, begun = found + sum(map(len, made)), now
+    assert found == 1
+    assert carried.tables["occ:c/0"].column("time").to_pylist() == [5 * SECOND]

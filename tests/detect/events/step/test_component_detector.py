@@ -130,7 +130,7 @@ def _only(found: Detections, i: int) -> Detections:
 
 
 @noting(
-    broadcasts=3, some_keyed=2, some_the_drivers=8, two_components=30, timers_stopped=30,
+    broadcasts=3, some_keyed=2, some_the_drivers=8, two_components=80, timers_stopped=30,
     modes_changed=2, partitions_changed=3,
 )  # fmt: skip
 @detecting

@@ -117,23 +117,24 @@ class Backlog:
             known[part.row] = True
         roles = np.zeros(len(known), dtype=np.int16)
         roles[self._whole.row] = self._whole.role
-        remembered = np.isin(roles, [*self.remembered])
         oldest = min((int(part.start.min()) for part in kept if len(part)), default=LAST)
-        touched = [*self.touched]
+        others = [part.where(~np.isin(part.key, [*self.touched])) for part in self.marks]
         marks = [(key, mark) for key, history in self.touched.items() for mark in history.marks]
         key, row = _columns((key, mark) for key, mark in marks if isinstance(mark, int))
         time = self.moment.time[row]
-        again = known[row] | (remembered[row] & (time >= self.pending[key]))
         rows = Instances(key, time, time, np.arange(len(row) + 1), row, roles[row])
-        others = [part.where(~np.isin(part.key, touched)) for part in self.marks]
         held = [(key, *mark) for key, mark in marks if isinstance(mark, tuple)]
         key, instant = _columns((key, at) for key, at, *holding in held if not holding)
-        instants = bare(key, instant, instant)
-        own = [rows.where(again), instants.where(instant >= oldest)]
-        found = [concat([others[0], *own]).by_end()]
+        whole = concat([others[0], rows, bare(key, instant, instant)])
+        young = whole.start >= oldest
+        of_row = np.diff(whole.offsets) > 0
+        remembered = np.isin(roles[whole.row], [*self.remembered])
+        still_given = self.moment.time[whole.row] >= self.pending[whole.key[of_row]]
+        young[of_row] = known[whole.row] | (remembered & still_given)
+        found = [whole.where(young).by_end()]
         if len(self.marks) > 1:
-            points = _points([mark for mark in held if mark[2:] and mark[1] >= oldest], roles)
-            found.append(concat([others[1], points]).by_end())
+            points = concat([others[1], _points([mark for mark in held if mark[2:]], roles)])
+            found.append(points.where(points.start >= oldest).by_end())
         return found
 
 
