@@ -10,7 +10,7 @@ and what they have left is put together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -200,33 +200,14 @@ class ComponentDetector:
             else (_cut(detector, share, partitions, shelf))
             for detector, share in zip(self._own, each, strict=False)
         ]
-        most, others = apart.found_max if apart else None, list[Any]()
-        whole = watermark
+        given = Task((), Parts(), {}, watermark, last, tuple(sorted(parked)), limit, partitions,
+                     adopted, shelf, apart.found_max if apart else None)  # fmt: skip
+        others, whole = list[Any](), watermark
         while True:
-            tasks_of = [
-                Task(
-                    component.rules,
-                    Parts.of(share.tables).of_task(number, tasks),
-                    arriving,
-                    watermark,
-                    min(last, watermark),
-                    tuple(sorted(parked)),
-                    limit,
-                    partitions,
-                    adopted,
-                    shelf,
-                    most,
-                )
-                for component, share in zip(self.components.keyed, keyed, strict=True)
-                for number, arriving in enumerate(by_task(component, arrivals, tasks, partitions))
-            ]
-            done, made_beside = self._done(tasks_of, tasks, partitions, apart, fires, beside)
-            for given, one in zip(tasks_of, done, strict=True):
-                if one.failed:
-                    raise judged(one.failed, given.tables, given.shelf)
-            count = sum(one.detected for one in done)
-            if most is not None and count > most:
-                raise TooManyError(count)
+            given = given._replace(watermark=watermark, last=min(last, watermark))
+            asked = self._tasks(given, keyed, arrivals, tasks)
+            done, made_beside = self._done(asked, tasks, partitions, apart, fires, beside)
+            _check(asked, done)
             others, beside = others or made_beside, beside._replace(tasks=(), cuts=())
             between = partial(_between, partial(beside.done, others), arrivals)
             if watermark < whole:
@@ -241,28 +222,36 @@ class ComponentDetector:
             watermark = reached
             arrivals = {event: batch.until(reached) for event, batch in arrivals.items()}
         left = [
-            after_tasks(
-                share,
-                [(one.tables, one.gone) for one in done[n * tasks : (n + 1) * tasks]],
-            )
-            for n, share in enumerate(keyed)
+            after_tasks(share, [(one.tables, one.gone) for one in some])
+            for share, some in zip(keyed, _in_turns(done, tasks), strict=True)
         ]
-        found = [
-            *(d for one in rest for d in one.detections),
-            *(d for one in done for d in one.found),
-        ]
-        shares = Shares((*left, *(one.carried for one in rest)))
+        found = [d for one in rest for d in one.detections] + [d for one in done for d in one.found]
         counted = {at: load for one in done for at, load in one.loads.items()}
         made = self._in_order([one for one in found if isinstance(one, Detections)])
         fired = self._in_order([one for one in found if isinstance(one, Packed)])
         del done, found  # what is merged is let go of
         return Step(
             tuple(map(detections.merged, made)),
-            shares,
+            Shares((*left, *(one.carried for one in rest))),
             reached,
             counted,
             tuple(detections.merged_firings(_unpacked(parts), shelf) for parts in fired),
         )
+
+    def _tasks(
+        self, given: Task, keyed: Sequence[Carried], arrivals: Arrivals, count: int
+    ) -> list[Task]:
+        """So many tasks for each component. `given`: what all of them are given. `keyed`: what each
+        component carries."""
+        return [
+            given._replace(
+                rules=component.rules,
+                tables=Parts.of(share.tables).of_task(number, count),
+                arrivals=arriving,
+            )
+            for component, share in zip(self.components.keyed, keyed, strict=True)
+            for number, arriving in enumerate(by_task(component, arrivals, count, given.partitions))
+        ]
 
     def _done(
         self,
@@ -287,6 +276,22 @@ class ComponentDetector:
         for part in found:
             by_rule.setdefault(part.rule, []).append(part)
         return [by_rule[rule] for rule in self._plan.book.rules if rule in by_rule]
+
+
+def _check(asked: Sequence[Task], done: Sequence[Done]) -> None:
+    """Raises what has stopped a task, and `TooManyError` where all together detect too many."""
+    for given, one in zip(asked, done, strict=True):
+        if one.failed:
+            raise judged(one.failed, given.tables, given.shelf)
+    count = sum(one.detected for one in done)
+    most = asked[0].found_max if asked else None
+    if most is not None and count > most:
+        raise TooManyError(count)
+
+
+def _in_turns(done: Sequence[Done], tasks: int) -> Iterator[Sequence[Done]]:
+    """What the tasks of each component have left."""
+    return (done[first : first + tasks] for first in range(0, len(done), tasks))
 
 
 def _between(done: Callable[[Detect], None], arrivals: Arrivals, detect: Detect) -> None:
