@@ -294,3 +294,16 @@ def test_what_was_consumed_is_forgotten_though_nothing_is_detected_any_more() ->
         found, begun = found + sum(map(len, made)), now
     assert found == 1
     assert carried.tables["occ:c/0"].column("time").to_pylist() == [5 * SECOND]
+
+
+def test_what_a_key_has_consumed_is_forgotten_though_another_key_has_it() -> None:
+    """An a is of every key. `not` itself keeps it, for both keys; of what may be consumed only the
+    second key carries it on."""
+    rulebook = book("not(b)[a, c]", ", per: {b: k, c: k}", Context.CHRONICLE)
+    detector, carried, found = Detector(rulebook, {"r": 0}), Carried(), 0
+    for second, (name, key) in enumerate([("b", 1), ("b", 2), ("a", 0), ("c", 1)]):
+        lines: list[Line] = [(name, second * SECOND, {"k": key, "v": 0})]
+        made, carried, _ = detector.step(carried, batches(rulebook, lines), second * SECOND)
+        found += sum(map(len, made))
+    assert found == 1
+    assert (stored(carried)[1], stored(carried)[2]) == (1, 2)

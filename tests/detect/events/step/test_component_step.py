@@ -128,14 +128,14 @@ def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
         first = min(time for _, time, _ in history)
         since = dict.fromkeys(names, first)
         detector = Detector(rulebook, since, lateness=late)
-        whole, driver = Partitioned(detector, 1), Partitioned(detector, MOST)
+        one, driver, whole = (Partitioned(detector, most) for most in (1, MOST, MOST))
         executors = InProcess(data.draw(st.sampled_from([1, 2, 3])))
         apart = ComponentStep(rulebook, since, late, executors, MOST)
         keyed = keyed_everywhere(components(rulebook, detector.graph, late), detector.graph)
         lines = sorted(history, key=lambda line: line[1])
         end = lines[-1][1]
         ends = {*data.draw(cuts(rulebook, lines)), end, end + 5 * SECOND}
-        expected, carried = Carried(), Carried()
+        in_one, expected, carried = Carried(), Carried(), Carried()
         sites, found, waited, stops, read, idle = list[bool](), list[Any](), False, 0, 0, 0
         filed, counting, counted = (
             False,
@@ -149,7 +149,8 @@ def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
             parked = data.draw(st.sets(st.sampled_from(names), max_size=1))
             parked = parked if data.draw(st.integers(0, 3)) == 0 else set()
             stops += bool(parked)
-            of_whole, expected, _ = whole.step(expected, given_, until, parked=parked)
+            of_whole, in_one, _ = one.step(in_one, given_, until, parked=parked)
+            expected = whole.step(expected, given_, until, parked=parked).carried
             sites.append(data.draw(st.sampled_from([True, True, False])))
             if sites[-1]:
                 unread, here = data.draw(apart_of(given_, keyed))
@@ -183,12 +184,12 @@ def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
             carried = left if in_files or data.draw(st.booleans()) else through_ipc(left)
             assert held(carried) == held(expected)
             waited |= bool(held(carried))
-            either = [
-                unexpired(detector.cut_anew(met(one), 1), detector, until)
-                for one in (whole_left, expected)
-            ]
-            assert not lacking(*either, detector.graph)
-            gone, unlike = unlike, differing(*(of_keys(one, detector.graph) for one in either))
+            apart_, alone, cut = (
+                unexpired(detector.cut_anew(met(each), 1), detector, until)
+                for each in (whole_left, in_one, expected)
+            )
+            assert not lacking(apart_, alone, detector.graph)
+            gone, unlike = unlike, differing(*(of_keys(e, detector.graph) for e in (apart_, cut)))
             assert parked or not gone & unlike  # of a parked rule nothing changes
             found += lines_of(of_whole)
             watermark = until

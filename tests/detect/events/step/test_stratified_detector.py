@@ -94,7 +94,7 @@ def test_g26_rules_in_strata_are_the_rulebook_stepped_whole(
         assume(len(names) > 1)
         since = dict.fromkeys(names, min(time for _, time, _ in history))
         detector = Detector(rulebook, since, lateness=late)
-        whole, alone = Partitioned(detector, 1), Partitioned(detector, MOST)
+        one, alone, whole = (Partitioned(detector, most) for most in (1, MOST, MOST))
         plan = Plan(rulebook, since, late)
 
         def anew() -> tuple[int, StratifiedDetector, ComponentStep]:
@@ -111,7 +111,8 @@ def test_g26_rules_in_strata_are_the_rulebook_stepped_whole(
         lines = sorted(history, key=lambda line: line[1])
         end = lines[-1][1]
         ends = {*data.draw(cuts(rulebook, lines)), end, end + 5 * SECOND}
-        expected, carried, found = Carried(), Carried(), list[str]()
+        in_one, expected, carried = Carried(), Carried(), Carried()
+        found = list[str]()
         unlike, watermark = differing(carried, carried), lines[0][1] - 1
         for number, (until, bucket) in enumerate(buckets(lines, ends)):
             clocks = clock_batches(rulebook, watermark + 1, until)
@@ -139,24 +140,28 @@ def test_g26_rules_in_strata_are_the_rulebook_stepped_whole(
                 noted("executors", way == "executors")
                 watermark = made.watermark
                 some_ = {event: batch.until(watermark) for event, batch in left.items()}
-                of_whole = whole.step(expected, some_ if watermark < until else left, watermark,
-                                      None, parked)  # fmt: skip
-                assert told(made.detections) == told(of_whole.detections)
-                expected, kept = of_whole.carried, made.carried
+                some_ = some_ if watermark < until else left
+                of_one = one.step(in_one, some_, watermark, None, parked)
+                of_whole = whole.step(expected, some_, watermark, None, parked)
+                assert told(made.detections) == told(of_one.detections)
+                in_one, expected, kept = of_one.carried, of_whole.carried, made.carried
                 noted("in files", bool(Parts.of(kept.tables).files))
                 noted("some held back", way != "alone" and bool(held(kept)))
                 noted("parked", bool(parked))
                 assert held(kept) == held(expected)
-                either = [
-                    unexpired(detector.cut_anew(met(one), 1), detector, watermark)
-                    for one in (in_memory(kept, shelf), expected)
-                ]
-                assert not lacking(*either, detector.graph)
-                gone, unlike = unlike, differing(*(of_keys(one, detector.graph) for one in either))
+                apart_, together, cut = (
+                    unexpired(detector.cut_anew(met(each), 1), detector, watermark)
+                    for each in (in_memory(kept, shelf), in_one, expected)
+                )
+                assert not lacking(apart_, together, detector.graph)
+                gone, unlike = (
+                    unlike,
+                    differing(*(of_keys(each, detector.graph) for each in (apart_, cut))),
+                )
                 assert parked or not gone & unlike
                 files = Parts.of(kept.tables).files
                 carried = kept if files or data.draw(st.booleans()) else through_ipc(kept)
-                found += lines_of(of_whole.detections)
+                found += lines_of(of_one.detections)
                 left = {
                     event: batch.take((batch.time > watermark).nonzero()[0])
                     for event, batch in left.items()

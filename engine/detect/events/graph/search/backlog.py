@@ -15,6 +15,7 @@ from tidegate.engine.detect.events.graph.search.history import History, Item, So
 from tidegate.engine.detect.events.kernels.columns import LAST, NEVER
 from tidegate.engine.detect.events.occurrences.instances import (
     EVERY_KEY,
+    Bools,
     Instances,
     Int16,
     Int32,
@@ -112,10 +113,7 @@ class Backlog:
 
     def marked(self, kept: Sequence[Instances]) -> list[Instances]:
         """The marks of what may still come again, and does not start before all that is kept."""
-        known = np.zeros(len(self.moment.time), dtype=np.bool_)
-        for part in kept:
-            known[part.row] = True
-        roles = np.zeros(len(known), dtype=np.int16)
+        roles = np.zeros(len(self.moment.time), dtype=np.int16)
         roles[self._whole.row] = self._whole.role
         oldest = min((int(part.start.min()) for part in kept if len(part)), default=LAST)
         others = [part.where(~np.isin(part.key, [*self.touched])) for part in self.marks]
@@ -128,14 +126,24 @@ class Backlog:
         whole = concat([others[0], rows, bare(key, instant, instant)])
         young = whole.start >= oldest
         of_row = np.diff(whole.offsets) > 0
-        remembered = np.isin(roles[whole.row], [*self.remembered])
-        still_given = self.moment.time[whole.row] >= self.pending[whole.key[of_row]]
-        young[of_row] = known[whole.row] | (remembered & still_given)
+        young[of_row] = self._may_come(whole.key[of_row], whole.row, roles[whole.row], kept)
         found = [whole.where(young).by_end()]
         if len(self.marks) > 1:
             points = concat([others[1], _points([mark for mark in held if mark[2:]], roles)])
             found.append(points.where(points.start >= oldest).by_end())
         return found
+
+    def _may_come(self, key: Int32, row: Int64, role: Int16, kept: Sequence[Instances]) -> Bools:
+        """Whether a key may see an occurrence again: it is kept for the key or for every key, or
+        may be in something given."""
+        later = np.isin(role, [*self.remembered]) & (self.moment.time[row] >= self.pending[key])
+        if later.all():
+            return later
+        of_key = np.concatenate([np.repeat(p.key, np.diff(p.offsets)) for p in kept])
+        rows = np.concatenate([part.row for part in kept])
+        size = len(self.moment.time)
+        mine = np.isin(key.astype(np.int64) * size + row, of_key.astype(np.int64) * size + rows)
+        return later | mine | np.isin(row, rows[of_key == EVERY_KEY])
 
 
 def _points(marks: Sequence[tuple[int, int, frozenset[int]]], roles: Int16) -> Instances:
