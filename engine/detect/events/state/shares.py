@@ -5,8 +5,9 @@ A share has the parts of its own nodes and known keys, and of the occurrences th
 Shares are stepped apart. Put together they are what one detector of all rules carries: a bucket may
 be stepped by either.
 
-A node of broadcasts may be in several shares. Then it is the same in all. Where the rules of one
-share that use it are parked, and those of another one are not, that share is without it.
+A node of broadcasts may be in several shares. Then it is the same in all, but for what is of no use
+any more: a share in which something happens drops that, another one does not. Where the rules of
+one share that use it are parked, and those of another one are not, that share is without it.
 An occurrence may be in several, ranked among others in each; where they meet it is ranked anew.
 """
 
@@ -45,7 +46,7 @@ from tidegate.engine.detect.events.state.tables import (
     numbers,
 )
 
-_OCCURRENCES, _APART = "occ:", "apart:"
+_OCCURRENCES, _APART, _NODE = "occ:", "apart:", "node:"
 _SHARES = "shares"
 """The table that says what is of which share."""
 
@@ -188,7 +189,7 @@ def _referred_to(share: Parts, graph: Graph, both: frozenset[str]) -> Parts:
         if "numbers" not in table.column_names:
             continue
         (_, time), (_, number) = (lists_in(table, column) for column in ("times", "numbers"))
-        if whole.startswith("node:"):
+        if whole.startswith(_NODE):
             if whole[5:] not in graph.nodes:
                 continue  # of a rule that begins anew: nothing of it is carried on
             events = np.array([*graph.nodes[whole[5:]].roles])[lists_in(table, "roles")[1]]
@@ -235,7 +236,8 @@ def _awake(graphs: Sequence[Graph], asleep: Sequence[Collection[str]]) -> list[f
 
 
 def united(shares: Sequence[Carried]) -> Carried:
-    """What all shares carry."""
+    """What all shares carry. Of a node in several shares what each of them carries: each knows the
+    occurrences of that."""
     groups: dict[str, list[Group]] = defaultdict(list)
     rest: dict[str, pa.Table] = {}
     for share in shares:
@@ -251,7 +253,12 @@ def united(shares: Sequence[Carried]) -> Carried:
                 parts[part_name(whole, partition)].append(group[partition])
     met = [n for n, some in parts.items() if n.startswith(_OCCURRENCES) and len(some) > 1]
     joined = {name: _joined(name, parts[name]) for name in met}
-    tables = Parts(alone, rest).with_({name: some[0] for name, some in parts.items()} | joined)
+    kept = {
+        name: min(some, key=len) if name.startswith(_NODE) else some[0]
+        for name, some in parts.items()
+        if not name.startswith(_NODE) or len(some) == len(groups[place(name)[0]])
+    }
+    tables = Parts(alone, rest).with_(kept | joined)
     for shown in {_shown(place(name)[0]) for name in met} - {None}:
         same = {w: group for w, group in tables.groups.items() if _shown(w) == shown}
         tables = tables.with_(_ranked(Parts(same).named()))
