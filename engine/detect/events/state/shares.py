@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from itertools import zip_longest
 
 import numpy as np
 import pyarrow as pa
@@ -95,14 +96,17 @@ def divided(
 
 
 def beside_each_other(
-    shares: Sequence[Carried], digests: Sequence[str], both: frozenset[str]
+    shares: Sequence[Carried],
+    digests: Sequence[str],
+    both: frozenset[str],
+    before: Sequence[Carried] = (),
 ) -> Carried:
-    """What all shares carry; their occurrences do not meet. `digests`: of all but the last. Tables
-    of occurrences in `both` have names of their own for each of these. A table says of which share
-    each of the others is."""
+    """`united`; occurrences do not meet. `digests`: of all but the last. Tables of occurrences in
+    `both` have names of their own for each of these. A table says of which share each of the others
+    is."""
     named = [*digests, ""]
     each = [_kept_apart(*one, both) for one in zip(shares, named, strict=True)]
-    whole = Parts.of(united(each).tables)
+    whole = Parts.of(united(each, before).tables)
     if not any(name.startswith(_APART) for name in whole.groups):
         return Carried(whole)
     rows = sorted(
@@ -235,17 +239,21 @@ def _awake(graphs: Sequence[Graph], asleep: Sequence[Collection[str]]) -> list[f
     return [all_ - (own & stepped) for all_, own in zip(names, left, strict=True)]
 
 
-def united(shares: Sequence[Carried]) -> Carried:
+def united(shares: Sequence[Carried], before: Sequence[Carried] = ()) -> Carried:
     """What all shares carry. Of a node in several shares what each of them carries: each knows the
-    occurrences of that."""
+    occurrences of that. `before`: what they carried before the step; what one of them has dropped
+    is not in all."""
     groups: dict[str, list[Group]] = defaultdict(list)
     rest: dict[str, pa.Table] = {}
-    for share in shares:
+    for share, given in zip_longest(shares, before, fillvalue=Carried()):
         tables = Parts.of(share.tables)
         rest |= tables.rest
         for whole, group in tables.groups.items():
             groups[whole].append(group)
-    alone = {whole: some[0] for whole, some in groups.items() if len(some) == 1}
+        for whole in Parts.of(given.tables).groups.keys() - tables.groups.keys():
+            if whole.startswith(_NODE):
+                groups[whole].append(Group())
+    alone = {whole: some[0] for whole, some in groups.items() if len(some) == 1 and some[0]}
     parts: dict[str, list[pa.Table]] = defaultdict(list)
     for whole, some in groups.items():
         for group in () if whole in alone else some:
@@ -317,8 +325,9 @@ def after_tasks(share: Carried, left: Sequence[tuple[Tables, Collection[str]]]) 
             tables.get(name, None if name in gone else every.get(name))
             for tables, (_, gone) in zip(changed, left, strict=True)
         ]
-        if there := [table for table in some if table is not None]:
-            kept[name] = _needed(name, there)
+        # tasks that had nothing to do have left one and the same table
+        if there := {id(table): table for table in some if table is not None}:
+            kept[name] = _needed(name, [*there.values()])
     return Carried(after.with_(kept, seen - kept.keys()))
 
 

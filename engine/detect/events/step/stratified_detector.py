@@ -109,12 +109,12 @@ class StratifiedDetector:
         shares = divided(Carried(tables), graphs, self.digests, self._several, asleep)
         count = wanted(tables.count, tables.largest, self._count_max)
         made = self.step_shares(shares, watermark, last, parked, limit, shelf, through, count)
-        shares = [one.carried for one in made]
-        after = Parts.of(beside_each_other(shares, self.digests, self._several).tables)
+        left = [one.carried for one in made]
+        after = Parts.of(beside_each_other(left, self.digests, self._several, shares).tables)
         order = {rule: number for number, rule in enumerate(self._plan.book.rules)}
         found = sorted((d for one in made for d in one.detections), key=lambda d: order[d.rule])
-        left = Carried(after, after.differing(stored))
-        return Stepped(tuple(found), left, min(one.watermark for one in made))
+        carried = Carried(after, after.differing(stored))
+        return Stepped(tuple(found), carried, min(one.watermark for one in made))
 
     def step_shares(
         self,

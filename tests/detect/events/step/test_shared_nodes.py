@@ -16,11 +16,14 @@ from tests.support.history import batches
 from tests.support.rulebooks import loaded
 from tidegate.engine.core.values import Carried
 from tidegate.engine.detect.events.state import partitions
-from tidegate.engine.detect.events.step import stratified_detector
+from tidegate.engine.detect.events.state.parts import Parts
+from tidegate.engine.detect.events.state.shares import met
+from tidegate.engine.detect.events.step import component_step, stratified_detector
 from tidegate.engine.detect.events.step.component_step import ComponentStep
 from tidegate.engine.detect.events.step.component_task import Plan
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.engine.detect.events.step.stratified_detector import Detect, StratifiedDetector
+from tidegate.engine.store.shelf import FileShelf
 from tidegate.rules.analysis.graph import Stratum
 
 MOST = 16  # partitions; keys 1 and 2 are of two
@@ -39,6 +42,20 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def two_strata(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stratified_detector, "strata", lambda _: STRATA)
+
+
+@pytest.fixture
+def meetings(monkeypatch: pytest.MonkeyPatch) -> list[Parts]:
+    """What was kept apart, each time that it meets."""
+    found = list[Parts]()
+
+    def meets(tables: Parts, shelf: FileShelf | None) -> Parts:
+        found.append(tables)
+        return met(tables, shelf)
+
+    for module in (component_step, stratified_detector):
+        monkeypatch.setattr(module, "met", meets)
+    return found
 
 
 def asked(given: Any, detect: Detect) -> None:
@@ -91,3 +108,22 @@ def test_g26_what_one_component_drops_of_broadcasts() -> None:
     }
     history = [("w", 1_000, 0), ("t", 3_500, 0), ("x", 3_600, 0), ("a", 5_000, 1), ("a", 5_100, 2)]
     assert detected("executors", rules, [*history, ("b", 5_200, 1)]) == ["s", "s", "r"]
+
+
+@pytest.mark.usefixtures("two_strata")
+def test_g26_strata_do_not_meet_where_one_drops_all_of_a_node(meetings: list[Parts]) -> None:
+    """The t is too old when the first u arrives. If they met, each bucket would read all files."""
+    rules = {"r": "on: '((t ; w) ; b) within 3 s', per: k", "s": "on: 'r ; u', per: k"}
+    late = [("u", 5_000 + n, 0) for n in range(4)]
+    assert not detected("strata", rules, [("t", 1_000, 0), *late])
+    assert not meetings
+
+
+def test_g26_components_do_not_meet_where_one_drops_all_of_a_node(meetings: list[Parts]) -> None:
+    rules = {
+        "r": "on: '((t ; w) ; b) within 3 s', per: v",
+        "s": "on: '((t ; w) ; a) within 3 s', per: k",
+    }
+    late = [("a", 5_000 + n, n) for n in range(4)]
+    assert not detected("executors", rules, [("t", 1_000, 0), *late])
+    assert not meetings
