@@ -5,8 +5,9 @@ A share has the parts of its own nodes and known keys, and of the occurrences th
 Shares are stepped apart. Put together they are what one detector of all rules carries: a bucket may
 be stepped by either.
 
-A node of broadcasts may be in several shares. Then it is the same in all. Where the rules of one
-share that use it are parked, and those of another one are not, that share is without it.
+A node of broadcasts may be in several shares. Then it is the same in all, but for what is of no use
+any more: a share in which something happens drops that, another one does not. Where the rules of
+one share that use it are parked, and those of another one are not, that share is without it.
 An occurrence may be in several, ranked among others in each; where they meet it is ranked anew.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from itertools import zip_longest
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +47,7 @@ from tidegate.engine.detect.events.state.tables import (
     numbers,
 )
 
-_OCCURRENCES, _APART = "occ:", "apart:"
+_OCCURRENCES, _APART, _NODE = "occ:", "apart:", "node:"
 _SHARES = "shares"
 """The table that says what is of which share."""
 
@@ -99,12 +101,14 @@ class Sharing:
             shares.append(Carried(share))
         return shares
 
-    def beside_each_other(self, shares: Sequence[Carried]) -> Carried:
-        """What all shares carry; their occurrences do not meet. Tables of occurrences to which
-        several graphs refer have names of their own for each share but the last. A table says of
-        which share each of the others is."""
+    def beside_each_other(
+        self, shares: Sequence[Carried], before: Sequence[Carried] = ()
+    ) -> Carried:
+        """`united`; occurrences do not meet. Tables of occurrences to which several graphs refer
+        have names of their own for each share but the last. A table says of which share each of
+        the others is."""
         each = [self._apart(*one) for one in zip(shares, self._digests, strict=True)]
-        whole = Parts.of(united(each).tables)
+        whole = Parts.of(united(each, before).tables)
         if not any(name.startswith(_APART) for name in whole.groups):
             return Carried(whole)
         rows = sorted(
@@ -197,7 +201,7 @@ def _referred_to(share: Parts, graph: Graph, both: frozenset[str]) -> Parts:
         if "numbers" not in table.column_names:
             continue
         (_, time), (_, number) = (lists_in(table, column) for column in ("times", "numbers"))
-        if whole.startswith("node:"):
+        if whole.startswith(_NODE):
             if whole[5:] not in graph.nodes:
                 continue  # of a rule that begins anew: nothing of it is carried on
             events = np.array([*graph.nodes[whole[5:]].roles])[lists_in(table, "roles")[1]]
@@ -229,16 +233,21 @@ def _names(graph: Graph) -> frozenset[str]:
     )
 
 
-def united(shares: Sequence[Carried]) -> Carried:
-    """What all shares carry."""
+def united(shares: Sequence[Carried], before: Sequence[Carried] = ()) -> Carried:
+    """What all shares carry. Of a node in several shares what each of them carries: each knows the
+    occurrences of that. `before`: what they carried before the step; what one of them has dropped
+    is not in all."""
     groups: dict[str, list[Group]] = defaultdict(list)
     rest: dict[str, pa.Table] = {}
-    for share in shares:
+    for share, given in zip_longest(shares, before, fillvalue=Carried()):
         tables = Parts.of(share.tables)
         rest |= tables.rest
         for whole, group in tables.groups.items():
             groups[whole].append(group)
-    alone = {whole: some[0] for whole, some in groups.items() if len(some) == 1}
+        for whole in Parts.of(given.tables).groups.keys() - tables.groups.keys():
+            if whole.startswith(_NODE):
+                groups[whole].append(Group())
+    alone = {whole: some[0] for whole, some in groups.items() if len(some) == 1 and some[0]}
     parts: dict[str, list[pa.Table]] = defaultdict(list)
     for whole, some in groups.items():
         for group in () if whole in alone else some:
@@ -246,7 +255,12 @@ def united(shares: Sequence[Carried]) -> Carried:
                 parts[part_name(whole, partition)].append(group[partition])
     met = [n for n, some in parts.items() if n.startswith(_OCCURRENCES) and len(some) > 1]
     joined = {name: _joined(name, parts[name]) for name in met}
-    tables = Parts(alone, rest).with_({name: some[0] for name, some in parts.items()} | joined)
+    kept = {
+        name: min(some, key=len) if name.startswith(_NODE) else some[0]
+        for name, some in parts.items()
+        if not name.startswith(_NODE) or len(some) == len(groups[place(name)[0]])
+    }
+    tables = Parts(alone, rest).with_(kept | joined)
     for shown in {_shown(place(name)[0]) for name in met} - {None}:
         same = {w: group for w, group in tables.groups.items() if _shown(w) == shown}
         tables = tables.with_(_ranked(Parts(same).named()))
@@ -305,8 +319,9 @@ def after_tasks(share: Carried, left: Sequence[tuple[Tables, Collection[str]]]) 
             tables.get(name, None if name in gone else every.get(name))
             for tables, (_, gone) in zip(changed, left, strict=True)
         ]
-        if there := [table for table in some if table is not None]:
-            kept[name] = _needed(name, there)
+        # tasks that had nothing to do have left one and the same table
+        if there := {id(table): table for table in some if table is not None}:
+            kept[name] = _needed(name, [*there.values()])
     return Carried(after.with_(kept, seen - kept.keys()))
 
 

@@ -160,9 +160,9 @@ def _with_every(frame: Frame, digest: str, before: Carry, after: Carry) -> Carry
         return after
     kept = []
     for old, new in zip(before, after, strict=True):
-        shared, own = old.where(old.key == EVERY_KEY), new.where(new.key != EVERY_KEY)
-        dropped = len(shared) + len(own) > len(new)
-        kept.append(concat([shared, own]).by_end() if dropped else new)
+        shared, own = old.key == EVERY_KEY, new.key != EVERY_KEY
+        dropped = np.count_nonzero(shared) + np.count_nonzero(own) > len(new)
+        kept.append(concat([old.where(shared), new.where(own)]).by_end() if dropped else new)
     return tuple(kept)
 
 

@@ -158,13 +158,17 @@ class ComponentDetector:
         shelf: Shelf | None = None,
         *,
         apart: bool = False,
+        before: Sequence[Carried] = (),
     ) -> Carried:
         """What one detector of all rules carries on from these, in so many partitions. `apart`:
-        occurrences to which several components refer do not meet."""
+        occurrences to which several components refer do not meet. `before`: as `shares.united` has
+        it."""
         each = [
             _cut(*one, partitions, shelf) for one in zip(self._detectors, shares.each, strict=False)
         ]
-        return self._sharing.beside_each_other(each) if apart else united(each)
+        if apart:
+            return self._sharing.beside_each_other(each, before)
+        return united(each, before)
 
     def step(
         self,

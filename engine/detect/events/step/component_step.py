@@ -115,7 +115,9 @@ class ComponentStep:
             fires=fires,
             beside=beside,
         )
-        after = Parts.of(self._apart.united(made.shares, count, shelf, apart=True).tables)
+        after = Parts.of(
+            self._apart.united(made.shares, count, shelf, apart=True, before=shares.each).tables
+        )
         if shelf is not None:
             after = after.shelved(stored, shelf)
             shelf.check({file.name for fired in made.fired for file in fired.files})

@@ -100,7 +100,7 @@ class StratifiedDetector:
         shares = self._sharing.divided(Carried(stored), asleep, shelf)
         count = wanted(stored.count, stored.largest, self._count_max)
         made = self.step_shares(shares, watermark, last, parked, limit, shelf, through, count)
-        left = self._sharing.beside_each_other([one.carried for one in made])
+        left = self._sharing.beside_each_other([one.carried for one in made], shares)
         after = Parts.of(left.tables)
         order = {rule: number for number, rule in enumerate(self._plan.book.rules)}
         found = sorted((d for one in made for d in one.detections), key=lambda d: order[d.rule])
