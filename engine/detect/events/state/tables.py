@@ -140,8 +140,8 @@ def each_instance(versions: Sequence[pa.Table]) -> pa.Table:
     end. One that is twice in a table stays twice."""
     plain = [version.select(_INSTANCE) for version in versions]
     hashes = np.concatenate([count_equal(row_hash(one)) for one in plain])
-    _, first = np.unique(hashes, axis=0, return_index=True)
-    whole = pa.concat_tables(plain).take(np.sort(first))
+    first = (count_equal(hashes) == hashes).all(axis=1)
+    whole = pa.concat_tables(plain).filter(pa.array(first))
     order = np.lexsort((numbers(whole, "end"), numbers(whole, "slot")))
     found = whole.take(order).combine_chunks()
     columns = {field.name: pa.nulls(len(found), field.type) for field in versions[0].schema}
