@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from tidegate.engine.core.event_names import EventKey
 from tidegate.engine.core.state_parts import Shelf, loaded
 from tidegate.engine.core.values import FOREVER, Batch, Carried, Stepped
-from tidegate.engine.detect.events.graph.graph import Graph
+from tidegate.engine.detect.events.graph.graph import Graph, Node
 from tidegate.engine.detect.events.graph.operators.detection import Detection
 from tidegate.engine.detect.events.graph.operators.event import Event
 from tidegate.engine.detect.events.state.held_back import check_held, released
@@ -41,8 +41,16 @@ class Partitioned:
         touches all else, and drops what another one has left."""
         self.detector = detector
         self._count_max = count_max
-        self._spread = _spread(detector.graph)
-        self._spread_timed = any(_uses_apart(detector.graph, timed=True))
+        self._together = _needing_all(detector.graph)
+        self._spread = _spread(detector.graph).union(
+            *(detector.graph.events[rule] for rule in self._together)
+        )
+        roots = detector.graph.roots
+        self._spread_timed = any(_uses_apart(detector.graph, timed=True)) or any(
+            roots[used].timed
+            for rule in self._together
+            for used in (rule, *detector.graph.uses[rule])
+        )
         self._events_behind = frozenset(
             e for e in detector.events if EventKey.of(e).behind is not None
         )
@@ -79,8 +87,11 @@ class Partitioned:
         some = tables.named(touched)
         known = carried.decoded if touched is None else None
         read = Carried(loaded(some, shelf), decoded=known)
+        of_some = touched is not None
+        if of_some:  # nothing happens to these rules
+            parked = {*parked, *(EventKey.of(rule).event for rule in self._together)}
         made = self.detector.step(
-            read, batches, watermark, last, parked, limit, most, of_some=touched is not None
+            read, batches, watermark, last, parked, limit, most, of_some=of_some
         )
         self._adopted = True
         if watermark == FOREVER:
@@ -156,6 +167,34 @@ def _spread(graph: Graph) -> frozenset[str]:
     return frozenset(found).union(*(graph.events[rule] for rule in _uses_apart(graph)))
 
 
+def _needing_all(graph: Graph) -> frozenset[str]:
+    """The rules that need to know all keys of a rule: they use it by other keys or by none, or use
+    such a rule. What they carry depends on where later detections of all these keys may start.
+
+    Example: `r: a ; b` per k, `s: x ; r`. An a of key 1 waits for its b. Of the x's, `s` carries
+    the latest, and the latest before that a.
+    """
+    found = set[str]()
+    for rule, root in graph.roots.items():  # each after those that it uses
+        for node in root.walk():
+            shape = node.shape
+            if isinstance(shape, Detection) and (
+                shape.rule in found or (_apart(graph, shape) and _begins(graph.roots[shape.rule]))
+            ):
+                found.add(rule)
+    return frozenset(found)
+
+
+def _begins(root: Node) -> bool:
+    """Whether some key of a rule may have begun what it detects later."""
+    return bool(root.streams) and not root.point
+
+
+def _apart(graph: Graph, shape: Detection) -> bool:
+    """Whether a rule's detections are seen by other keys than its own, or by none."""
+    return shape.columns is None or not graph.same_keys((shape.rule, shape.columns))
+
+
 def _uses_apart(graph: Graph, *, timed: bool = False) -> Iterator[str]:
     """The rules that a keyed rule uses by other keys than theirs; `timed`: those with timers."""
     for root in graph.roots.values():
@@ -163,5 +202,5 @@ def _uses_apart(graph: Graph, *, timed: bool = False) -> Iterator[str]:
             shape = node.shape
             if not isinstance(shape, Detection) or (timed and not graph.roots[shape.rule].timed):
                 continue
-            if shape.columns is None or not graph.same_keys((shape.rule, shape.columns)):
+            if _apart(graph, shape):
                 yield shape.rule

@@ -262,11 +262,13 @@ def of_keys(carried: Carried, graph: Graph) -> Carried:
 
 
 def lacking(apart: Carried, whole: Carried, graph: Graph) -> Counter[str]:
-    """What nodes with keys carry of every key where all are stepped together, and do not here."""
+    """What nodes with keys carry of every key where all are stepped together, and do not here. With
+    a census it is of the keys not seen yet, which need nothing of others."""
     expected, found = (
         Counter(
             f"{place(name)[0]}: {row}"
             for name in keyed(carried, graph)
+            if not graph.nodes[place(name)[0].removeprefix("node:")].census
             for row in rows_of(carried.tables[name].filter(carried.tables[name]["every"]))
         )
         for carried in (whole, apart)

@@ -300,3 +300,92 @@ def test_g26_a_rule_without_a_key_consumes_where_a_step_sees_some_keys_of_others
         found.append([len(d) for d in made])
     assert found == [[1], [1], []]
     assert not steps["all"]
+
+
+@pytest.mark.parametrize("per", ["", ", per: k"])
+@pytest.mark.parametrize("key", [1, 2, 3, 4, 5])
+def test_g26_what_a_key_of_a_used_rule_has_begun_is_waited_for(per: str, key: int) -> None:
+    """The c at 20 starts before the pair does, that at 40 does not. When the latter comes, nothing
+    else happens in the partition of the pair."""
+    book = loaded("abc", pair="on: a ; b, per: [k, v]", both=f"on: c ; pair{per}")
+    given_ = Partitioned(Detector(book, {"pair": 0, "both": 0}), 16)
+    carried, found = Carried(), list[Detections]()
+    for event, time in (("a", 10), ("c", 20), ("a", 30), ("c", 40), ("b", 50)):
+        made, carried, _ = given_.step(carried, rows(event, [key], time), time)
+        found += made
+    assert [(d.rule, d.start.tolist(), d.end.tolist()) for d in found] == [
+        ("pair", [30], [50]),
+        ("both", [20], [50]),
+    ]
+
+
+@pytest.mark.parametrize("per", ["", ", per: k"])
+@pytest.mark.parametrize("key", [1, 2, 3, 4, 5])
+def test_g26_what_a_key_of_a_used_rule_has_begun_is_taken_away(per: str, key: int) -> None:
+    """The c is in the pair. An a of another key comes, and nothing happens to the pair then."""
+    book = loaded("abc", pair="on: a ; b, per: [k, v]", both=f"on: 'pair without c'{per}")
+    given_ = Partitioned(Detector(book, {"pair": 0, "both": 0}), 16)
+    carried, found = Carried(), list[Detections]()
+    history = [("a", 10, 9), ("a", 30, key), ("c", 40, key), ("a", 45, 7), ("b", 50, key)]
+    for event, time, own in history:
+        made, carried, _ = given_.step(carried, rows(event, [own], time), time)
+        found += made
+    assert [d.rule for d in found] == ["pair"]
+
+
+class Users:
+    """Rule `pair` per [k, v], and rules that use it; what they detect, and from when to when."""
+
+    def __init__(self, **rules: str) -> None:
+        book = loaded("abcx", pair="on: a ; b, per: [k, v]", **rules)
+        self.of_book = Detector(book, dict.fromkeys(book.rules, 0))
+        self.detector = Partitioned(self.of_book, 16)
+        self.carried = Carried()
+        self.found: list[tuple[str, int, int]] = []
+
+    def step(self, *history: tuple[str, int]) -> list[tuple[str, int, int]]:
+        """An occurrence of key 1 for each instant; one without an event type is none."""
+        for event, time in history:
+            given_ = rows(event, [1], time) if event else {}
+            found, self.carried, _ = self.detector.step(self.carried, given_, time)
+            self.found += [(d.rule, *map(int, (d.start[0], d.end[0]))) for d in found]
+        return self.found
+
+
+def test_g26_what_a_key_of_a_used_rule_has_begun_is_waited_for_by_users_of_its_user() -> None:
+    users = Users(both="on: pair ; c", third="on: x ; both")
+    users.step(("x", 10), ("a", 12), ("x", 14))  # by when what is carried is cut
+    found = users.step(("x", 20), ("a", 30), ("x", 40), ("b", 50), ("c", 60))
+    assert found == [("pair", 30, 50), ("both", 30, 60), ("third", 20, 60)]
+
+
+def test_g26_a_rule_with_a_timer_waits_for_what_a_key_of_a_used_rule_has_begun() -> None:
+    """It is stepped whatever arrives: here something of another rule."""
+    users = Users(both="on: 'c ; pair ; [9 us]'", other="on: x ; x, per: k")
+    found = users.step(("c", 20), ("a", 30), ("c", 40), ("x", 45), ("b", 50), ("", 70))
+    assert steps["some"] > 0
+    assert found == [("pair", 30, 50), ("both", 20, 59)]
+
+
+def test_g26_a_timer_of_a_rule_that_uses_another_by_other_keys() -> None:
+    users = Users(both="on: 'c ; pair ; [9 us]', per: k")
+    assert users.step(("c", 20), ("a", 30), ("b", 40), ("", 60))[1:] == [("both", 20, 49)]
+
+
+def test_g26_nothing_is_waited_for_where_what_is_used_is_an_instant() -> None:
+    users = Users(one="on: a, per: k", both="on: c ; one")
+    users.step(("a", 10), ("c", 20), ("c", 30))
+    steps.clear()
+    users.step(("c", 40))
+    assert steps == {"some": 1}
+
+
+def test_g26_a_timer_of_a_rule_that_is_used_without_a_key() -> None:
+    """Of another partition than what happens beside it."""
+    book = loaded("abc", pair="on: 'a + [9 us]', per: k", both="on: 'c ; pair'")
+    given_ = Partitioned(Detector(book, {"pair": 0, "both": 0}), 16)
+    carried, found = Carried(), list[str]()
+    for event, key, time in (("c", 1, 5), ("a", 1, 10), ("a", 2, 11), ("b", 3, 12), ("b", 3, 30)):
+        made, carried, _ = given_.step(carried, rows(event, [key], time), time)
+        found += [f"{d.rule} {len(d)}" for d in made]
+    assert found == ["pair 2", "both 2"]
