@@ -162,7 +162,7 @@ def _with_every(frame: Frame, digest: str, before: Carry, after: Carry) -> Carry
     for old, new in zip(before, after, strict=True):
         shared, own = old.key == EVERY_KEY, new.key != EVERY_KEY
         dropped = np.count_nonzero(shared) + np.count_nonzero(own) > len(new)
-        kept.append(concat([old.where(shared), new.where(own)]).by_end() if dropped else new)
+        kept.append(concat([old.where(shared), new.where(own)]) if dropped else new)
     return tuple(kept)
 
 
