@@ -37,6 +37,7 @@ TYPED = " "
 """How the name of a column begins that has the values of an event type's column with their types,
 where the column itself has them encoded: ` paid.amount`, ` paid.old.amount`."""
 CHANGE_TYPE = "_change_type"  # insert | delete | update: a parameter of `change` events
+_FOR_EVERY_KEY = "; what per: {event: column} does not name is for every key"
 OLD = "old"  # the pre-image, a struct of all columns of the table
 SAMPLE = "sample"  # what a query said as of a tick
 INSTANT = pa.timestamp("us", "UTC")
@@ -116,6 +117,7 @@ def key_schema(
             if column not in schema.names:
                 message = f"per: event type {written} has no column {column}"
                 hint = f"it has {', '.join(schema.names) or 'none'}"
+                hint += _FOR_EVERY_KEY if len(rule.pattern.per) > 1 else ""
                 problems.append(Problem("unknown-column", message, rule.place, hint))
                 continue
             known, kind = kinds[n], schema.field(column).type

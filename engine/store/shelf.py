@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,9 @@ _SCHEMA = pa.schema([pa.field("arrow", pa.large_binary(), nullable=False)])
 _LATIN = "latin-1"  # metadata are bytes
 _DAMAGED = (OSError, pa.ArrowException, IndexError, KeyError, ValueError)
 """What is raised where a file is not what was written, or is not there."""
+
+
+Made = TypeVar("Made")
 
 
 class Packed(NamedTuple):
@@ -88,29 +91,27 @@ class FileShelf:
             of_file[file].append((group, name))
         found = {}
         for file, some in of_file.items():
-            full = self.full(file)
-            try:
-                with disk.opened(full) as source:
-                    parquet = _checked(source)
-                    _check_said(file, parquet.metadata.metadata)
-                    for group, name in sorted(some):
-                        column = parquet.read_row_group(group, use_threads=False).column(0)
-                        found[name] = column[0].as_buffer()
-            except _DAMAGED as error:
-                raise _unread(full, error) from error
+
+            def read(source: Any, file: str = file, some: Any = some) -> None:
+                parquet = _checked(source)
+                _check_said(file, parquet.metadata.metadata)
+                for group, name in sorted(some):
+                    column = parquet.read_row_group(group, use_threads=False).column(0)
+                    found[name] = column[0].as_buffer()
+
+            _read(self.full(file), read)
         return found
 
     def described(self, files: Iterable[str]) -> dict[tuple[str, int], FilePart]:
         """What is known of the parts of some files, by file and row group. Raises as `read`."""
         found = {}
         for file in files:
-            full = self.full(file)
-            try:
-                with disk.opened(full) as source:
-                    size, metadata = source.size(), pq.read_metadata(source).metadata
-                parts = json.loads(_check_said(file, metadata))
-            except _DAMAGED as error:
-                raise _unread(full, error) from error
+
+            def read(source: Any, file: str = file) -> tuple[int, Any]:
+                said = _check_said(file, pq.read_metadata(source).metadata)
+                return source.size(), json.loads(said)
+
+            size, parts = _read(self.full(file), read)
             for group, (rows, length, said) in enumerate(parts):
                 told = {key.encode(_LATIN): value.encode(_LATIN) for key, value in said.items()}
                 found[file, group] = FilePart(file, group, rows, _interned(told), length, size)
@@ -176,23 +177,22 @@ class FileShelf:
 
     def read_rows(self, file: str, schema: pa.Schema, at: npt.NDArray[np.int64]) -> pa.Table:
         """See `engine.core.relation_files.RowsShelf`."""
-        full = self.full(file)
-        try:
-            with disk.opened(full) as source:
-                parquet = _checked(source)
-                metadata = parquet.metadata
-                _check_digest(file, metadata.metadata, b"")
-                sizes = [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
-                end = np.cumsum(sizes)
-                group = np.searchsorted(end, at, side="right")  # of each row
-                groups, index = np.unique(group, return_inverse=True)
-                rows = parquet.read_row_groups(groups.tolist(), schema.names).select(schema.names)
-                if len(at) < len(rows):
-                    before = np.cumsum([0, *(sizes[n] for n in groups)])[index]
-                    rows = rows.take(pa.array(at - (end - sizes)[group] + before))
-                return rows.cast(schema)
-        except _DAMAGED as error:
-            raise _unread(full, error) from error
+
+        def read(source: Any) -> pa.Table:
+            parquet = _checked(source)
+            metadata = parquet.metadata
+            _check_digest(file, metadata.metadata, b"")
+            sizes = [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
+            end = np.cumsum(sizes)
+            group = np.searchsorted(end, at, side="right")  # of each row
+            groups, index = np.unique(group, return_inverse=True)
+            rows = parquet.read_row_groups(groups.tolist(), schema.names).select(schema.names)
+            if len(at) < len(rows):
+                before = np.cumsum([0, *(sizes[n] for n in groups)])[index]
+                rows = rows.take(pa.array(at - (end - sizes)[group] + before))
+            return rows.cast(schema)
+
+        return _read(self.full(file), read)
 
     def _created(self, folder: str, write: Callable[[Any, str], None]) -> tuple[str, int]:
         """A new file, as the store names it, and its size in bytes. Raises OutageError
@@ -273,6 +273,19 @@ def _check_digest(file: str, metadata: Mapping[bytes, bytes] | None, said: bytes
     """Raises ValueError."""
     if (metadata or {}).get(_DIGEST) != _digest(file, said):
         raise ValueError("it is another file, or what it says has changed")
+
+
+def _read(file: str, read: Callable[[Any], Made], *, again: bool = True) -> Made:
+    """What `read` makes of an open file. Once more where it fails and all bytes are there: the
+    storage may have been away for a moment. Raises as `_unread` says."""
+    try:
+        with disk.opened(file) as source:
+            return read(source)
+    except _DAMAGED as error:
+        said = _unread(file, error)
+        if not again or isinstance(error, FileNotFoundError) or isinstance(said, OutageError):
+            raise said from error
+    return _read(file, read, again=False)
 
 
 def _unread(file: str, error: Exception) -> EngineError:

@@ -121,6 +121,17 @@ def test_every_problem_is_told_at_once() -> None:
     assert "per: event type clash has no column nowhere" in str(refused.value)
 
 
+def test_how_an_event_without_the_key_is_for_every_key_is_said() -> None:
+    other = event("other", "moves", columns={"kind": "kind"})
+    every = "it has kind; what per: {event: column} does not name is for every key"
+    both = {"moved": ["account"], "other": ["account"]}
+    for per, hint in ((both, every), ({"other": ["account"]}, "it has kind")):
+        with pytest.raises(InputError) as refused:
+            shape(rule("moved ; other", per=per), other)
+        (problem,) = refused.value.problems
+        assert problem.hint == hint
+
+
 def test_a_star_takes_all_columns_but_those_that_have_another_name() -> None:
     starred = event("starred", "moves", columns={"total": "amount", "kind": "kind"}, rest=True)
     names = shape(rule("starred", per={"starred": ["total"]}), starred).schema.names

@@ -332,6 +332,23 @@ def test_g07_storage_that_is_away_is_waited_for(
     assert error.value.code == "state-unreadable"
 
 
+def test_g07_storage_that_is_away_for_a_moment_is_no_damage(
+    store: SqlStore, epoch: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Away when a part is read, and back when it is asked which of the two it was."""
+    commit(store, epoch, 1, folder, one=large(1))
+    opened, failing = disk.opened, [True]
+
+    def away(file: str) -> Any:
+        if failing:
+            raise OSError(errno.ETIMEDOUT, f"Connection timed out {failing.pop()}", file)
+        return opened(file)
+
+    monkeypatch.setattr(disk, "opened", away)
+    assert carried(store)["one"].equals(large(1))
+    assert not failing
+
+
 def test_g07_a_folder_that_cannot_be_written_is_waited_for(
     store: SqlStore, epoch: int, folder: Path
 ) -> None:
