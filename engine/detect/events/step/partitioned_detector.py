@@ -41,16 +41,11 @@ class Partitioned:
         touches all else, and drops what another one has left."""
         self.detector = detector
         self._count_max = count_max
-        self._together = _needing_all(detector.graph)
-        self._spread = _spread(detector.graph).union(
-            *(detector.graph.events[rule] for rule in self._together)
-        )
-        roots = detector.graph.roots
-        self._spread_timed = any(_uses_apart(detector.graph, timed=True)) or any(
-            roots[used].timed
-            for rule in self._together
-            for used in (rule, *detector.graph.uses[rule])
-        )
+        graph = detector.graph
+        self._together = _needing_all(graph)
+        self._spread = _spread(graph).union(*(graph.events[rule] for rule in self._together))
+        used = {*_uses_apart(graph)}.union(*(graph.uses[rule] for rule in self._together))
+        self._spread_timed = any(graph.roots[rule].timed for rule in used | self._together)
         self._events_behind = frozenset(
             e for e in detector.events if EventKey.of(e).behind is not None
         )
@@ -195,12 +190,9 @@ def _apart(graph: Graph, shape: Detection) -> bool:
     return shape.columns is None or not graph.same_keys((shape.rule, shape.columns))
 
 
-def _uses_apart(graph: Graph, *, timed: bool = False) -> Iterator[str]:
-    """The rules that a keyed rule uses by other keys than theirs; `timed`: those with timers."""
+def _uses_apart(graph: Graph) -> Iterator[str]:
+    """The rules that a keyed rule uses by other keys than theirs."""
     for root in graph.roots.values():
         for node in root.walk() if root.streams else ():
-            shape = node.shape
-            if not isinstance(shape, Detection) or (timed and not graph.roots[shape.rule].timed):
-                continue
-            if _apart(graph, shape):
-                yield shape.rule
+            if isinstance(node.shape, Detection) and _apart(graph, node.shape):
+                yield node.shape.rule
