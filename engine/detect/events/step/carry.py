@@ -151,7 +151,8 @@ def _homed(keys: Keys, home: Int64, used: Bools, count: int) -> Int64:
 
 def _with_every(frame: Frame, digest: str, before: Carry, after: Carry) -> Carry:
     """What a node carries on, and of every key all that it did. None of that is new: a step of some
-    keys has no broadcasts. A node without keys knows itself what it needs.
+    keys has no broadcasts. A node without keys knows itself what it needs; rules that use others by
+    other keys are not stepped then.
 
     Example: `(a ; b) without t` per k, where t is a broadcast. A t at 5 is kept while some key has
     an a at 3 that waits for its b. A step of other keys does not see that a.
