@@ -200,6 +200,7 @@ def _await_change(paths: Sequence[Path], runner: Runner) -> None:
     before = _states(paths, runner)
     while (now := _states(paths, runner)) == before:
         time.sleep(POLL_SECONDS)
+    time.sleep(POLL_SECONDS)
     while (later := _states(paths, runner)) != now:
         now = later
         time.sleep(POLL_SECONDS)
