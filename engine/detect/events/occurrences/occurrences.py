@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.core.event_names import is_tick, shown_name
+from tidegate.engine.core.event_names import EventKey, is_tick, shown_name
 from tidegate.engine.core.values import Batch, Int64
 from tidegate.engine.detect.events.kernels import table_rows
 from tidegate.engine.detect.events.kernels.columns import TICK_RANK
@@ -253,10 +253,33 @@ def number(
         table = stack(_parameters(timeline, event, tied[event]) for event in events)
         own[first + position] = ranking.refine(timeline.time[position], table)
     found = Occurrences(sources, timeline, first, own)
+    detected = {*rules, *(event for event, old in carried.items() if old.parts is not None)}
+    for _, alike in groupby((event for event in sources if event not in detected), shown_name):
+        _rank_together(found, [event for event in alike if not is_tick(event)], ranking)
     for event in rules:
         if event in carried and (parts := carried[event].parts) is not None:
             found.set_carried(event, parts)
     return found
+
+
+def _rank_together(found: Occurrences, events: Sequence[str], ranking: Ranking) -> None:
+    """Ranks occurrences of one name that rules see by several clocks: each event type was ranked
+    when its occurrences arrived, among others. Only instants of several of them are looked at.
+
+    Example: two c's at 10, and a rule that waits 2 s for late rows. It sees them as `c by 2000`,
+    when another rule has carried the c's on for 2 s.
+    """
+    if all(EventKey.of(event).behind is None for event in events):
+        return
+    rows = [found.sources[event].rows() for event in events]
+    each = np.concatenate([np.unique(found.time[row]) for row in rows])
+    instants, count = np.unique(each, return_counts=True)
+    index = [np.flatnonzero(np.isin(found.time[row], instants[count > 1])) for row in rows]
+    row = np.concatenate([own[at] for own, at in zip(rows, index, strict=True)])
+    if len(row):
+        batches = (found.sources[e].batch.take(at) for e, at in zip(events, index, strict=True))
+        table = stack(batch.table.take(batch.row) for batch in batches)
+        found.own[row] = ranking.refine(found.time[row], table)
 
 
 def _parameters(timeline: Timeline, event: str, position: Int64) -> pa.Table:

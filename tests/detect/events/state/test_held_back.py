@@ -188,3 +188,24 @@ def test_what_a_script_emitted_keeps_its_place_while_it_is_held_back() -> None:
         if event in seen:
             found += zip(seen[event].time.tolist(), seen[event].place.tolist(), strict=True)
     assert found == [(0, 1), (0, 3), (SECOND, 3), (SECOND, 10)]
+
+
+def test_s01_what_a_rule_sees_by_two_clocks_is_in_the_order_of_its_parameters() -> None:
+    """`late` runs 2 s behind. `both` sees the two c's at 10 s, and once more as `late` has detected
+    them. Those at 5 s came in one bucket with them, but `late` saw them in another one."""
+    book = loaded("c", late="on: c", both="on: 'any(1, c*) and late', context: cumulative")
+    detector = Detector(book, {"late": 0, "both": 0}, lateness={"late": 2 * SECOND})
+    lines = [("c", t * SECOND, {"k": 0, "v": v}) for t in (5, 10) for v in (1, 0)]
+    carried, shown = Carried(), list[Any]()
+    for number, until in enumerate((10, 11, 20)):
+        given_ = batches(book, lines if not number else [])
+        found, carried, _ = Partitioned(detector, 1).step(carried, given_, until * SECOND)
+        for d in found:
+            rows = [d.batches[d.events[code]] for code in d.event_code.tolist()]
+            shown.append((d.rule, [
+                (int(batch.time[at]) // SECOND, batch.table["v"][int(batch.row[at])].as_py())
+                for batch, at in zip(rows, d.event_row.tolist(), strict=True)
+            ]))  # fmt: skip
+    assert [rows for rule, rows in shown if rule == "both"] == [
+        [(second, v) for v in (0, 0, 1, 1)] for second in (5, 10)
+    ]
