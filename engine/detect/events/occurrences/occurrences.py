@@ -269,7 +269,7 @@ def _rank_together(found: Occurrences, events: Sequence[str], ranking: Ranking) 
     Example: two c's at 10, and a rule that waits 2 s for late rows. It sees them as `c by 2000`,
     when another rule has carried the c's on for 2 s.
     """
-    if all(EventKey.of(event).behind is None for event in events):
+    if len(events) < 2 or all(EventKey.of(event).behind is None for event in events):
         return
     rows = [found.sources[event].rows() for event in events]
     each = np.concatenate([np.unique(found.time[row]) for row in rows])
