@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,18 @@ def shown(found: pa.Table) -> list[tuple[Any, ...]]:
         (row["rule"], row["account"], row["constituents"], [t["event"] for t in row["ticks"]])
         for row in found.to_pylist()
     ]
+
+
+def simulated(
+    tmp_path: Path, book: str, given: Iterable[tuple[str, int, int]], until: str | None = None
+) -> list[dict[str, Any]]:
+    """The lines of `simulate` over occurrences with an instant in seconds and a key `k`."""
+    (tmp_path / "book.yaml").write_text(book)
+    lines = [json.dumps({"event": e, "time": at, "k": k}) for e, at, k in given]
+    (tmp_path / "trace.jsonl").write_text("\n".join(lines))
+    out = io.BytesIO()
+    simulate(tmp_path / "book.yaml", tmp_path / "trace.jsonl", until=until, out=out)
+    return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
 def test_rules_see_what_scripts_emit_and_it_stands_among_the_ticks() -> None:
@@ -96,12 +109,7 @@ def test_a_script_takes_what_a_rule_detects_as_in_simulate(tmp_path: Path) -> No
     assert found == [("told", 7, 3), ("told", 8, 4), ("told", 7, 6)] + [
         ("after", None, at) for at in (13, 14, 16)
     ]
-    (tmp_path / "book.yaml").write_text(TAKES_RULE)
-    lines = [json.dumps({"event": e, "time": at, "k": k}) for e, at, k in TOOK]
-    (tmp_path / "trace.jsonl").write_text("\n".join(lines))
-    out = io.BytesIO()
-    simulate(tmp_path / "book.yaml", tmp_path / "trace.jsonl", out=out)
-    said = [json.loads(line) for line in out.getvalue().splitlines()]
+    said = simulated(tmp_path, TAKES_RULE, TOOK)
     assert found == [
         (line["rule"], line["key"].get("k"), line["end"])
         for line in said
@@ -136,12 +144,7 @@ def test_what_ends_with_the_last_occurrence_meets_it_in_a_script(
     times = [at * 1_000_000 for _, at in given]
     table = pa.table({"event": [e for e, _ in given], "time": times, "k": [7, 7]})
     found = [(r["rule"], int(r["end"].timestamp())) for r in detect(book, table).to_pylist()]
-    (tmp_path / "book.yaml").write_text(book)
-    lines = [json.dumps({"event": e, "time": at, "k": 7}) for e, at in given]
-    (tmp_path / "trace.jsonl").write_text("\n".join(lines))
-    out = io.BytesIO()
-    simulate(tmp_path / "book.yaml", tmp_path / "trace.jsonl", out=out)
-    said = [json.loads(line) for line in out.getvalue().splitlines()]
+    said = simulated(tmp_path, book, [(e, at, 7) for e, at in given])
     assert sorted(found) == sorted((s["rule"], s["end"]) for s in said if "rule" in s)
     assert ("lates", 7) in found
 
@@ -219,13 +222,8 @@ def test_what_a_script_opens_after_the_last_occurrence_ticks_no_more(
     tmp_path: Path, until: str | None
 ) -> None:
     """The script is late at 6 s and at 9 s, after the last line."""
-    (tmp_path / "book.yaml").write_text(WAITS)
     given = [("a", 1, 7), ("a", 4, 8)]
-    lines = [json.dumps({"event": e, "time": at, "k": k}) for e, at, k in given]
-    (tmp_path / "trace.jsonl").write_text("\n".join(lines))
-    out = io.BytesIO()
-    simulate(tmp_path / "book.yaml", tmp_path / "trace.jsonl", until=until, out=out)
-    said = [json.loads(line) for line in out.getvalue().splitlines()]
+    said = simulated(tmp_path, WAITS, given, until)
     ends = [(each["rule"], each["end"]) for each in said if "rule" in each]
     if until is None:
         assert ends == [("later", 9), ("later", 12)]

@@ -58,11 +58,12 @@ class Sharing:
     def __init__(self, graphs: Sequence[Graph], digests: Sequence[str]) -> None:
         """`digests`: names of all shares but the last. What is kept apart is named by them."""
         self._graphs, self._digests = graphs, (*digests, "")
-        names = [_names(graph) for graph in graphs]
-        count = Counter(n for own in names for n in own if n.startswith(_OCCURRENCES))
+        self._names = [_names(graph) for graph in graphs]
+        self._events = [frozenset().union(*graph.events.values()) for graph in graphs]
+        count = Counter(n for own in self._names for n in own if n.startswith(_OCCURRENCES))
         self._several = frozenset(name for name, users in count.items() if users > 1)
         """The tables of occurrences to which more than one graph refers."""
-        self._known = frozenset().union(*names)
+        self._known = frozenset().union(*self._names)
 
     def divided(
         self, carried: Carried, asleep: Sequence[Collection[str]], shelf: Shelf | None = None
@@ -76,11 +77,10 @@ class Sharing:
         tables, awake = Parts.of(carried.tables), self._awake(asleep)
         if not self._may_stay_apart(tables, awake):
             tables = _met(tables, shelf)
-        seen = [frozenset().union(*graph.events.values()) for graph in self._graphs]
         plain, apart = _split(tables)
         shares = []
         for own, graph, events, digest in zip(
-            awake, self._graphs, seen, self._digests, strict=True
+            awake, self._graphs, self._events, self._digests, strict=True
         ):
             groups = {
                 whole: group
@@ -90,7 +90,7 @@ class Sharing:
             }
             held = held_for(tables.rest, events)
             if not digest:
-                others = {_SHARES, *held_for(tables.rest, frozenset().union(*seen))}
+                others = {_SHARES, *held_for(tables.rest, frozenset().union(*self._events))}
                 held |= {name: t for name, t in tables.rest.items() if name not in others}
             share = Parts(groups, held)
             if not apart:
@@ -150,7 +150,7 @@ class Sharing:
         """The tables that each graph carries, without those that its own step leaves as they are
         and that of another one does not: of nodes of parked rules, and of keys that these alone
         know."""
-        names = [_names(graph) for graph in self._graphs]
+        names = self._names
         if not any(asleep):
             return names
         left = list[set[str]]()

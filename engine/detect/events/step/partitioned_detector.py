@@ -42,10 +42,12 @@ class Partitioned:
         self.detector = detector
         self._count_max = count_max
         graph = detector.graph
-        self._together = _needing_all(graph)
-        self._spread = _spread(graph).union(*(graph.events[rule] for rule in self._together))
-        used = {*_uses_apart(graph)}.union(*(graph.uses[rule] for rule in self._together))
-        self._spread_timed = any(graph.roots[rule].timed for rule in used | self._together)
+        needing = _needing_all(graph)
+        self._resting = frozenset(EventKey.of(rule).event for rule in needing)
+        """The rules to which nothing happens in a step of some partitions."""
+        self._spread = _spread(graph).union(*(graph.events[rule] for rule in needing))
+        used = {*_uses_apart(graph)}.union(*(graph.uses[rule] for rule in needing))
+        self._spread_timed = any(graph.roots[rule].timed for rule in used | needing)
         self._events_behind = frozenset(
             e for e in detector.events if EventKey.of(e).behind is not None
         )
@@ -83,8 +85,8 @@ class Partitioned:
         known = carried.decoded if touched is None else None
         read = Carried(loaded(some, shelf), decoded=known)
         of_some = touched is not None
-        if of_some:  # nothing happens to these rules
-            parked = {*parked, *(EventKey.of(rule).event for rule in self._together)}
+        if of_some:
+            parked = self._resting.union(parked)
         made = self.detector.step(
             read, batches, watermark, last, parked, limit, most, of_some=of_some
         )

@@ -5,24 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import pytest
 
 from tests.detect.events.step.test_apart import identified
 from tests.detect.events.step.test_component_detector import told
+from tests.detect.events.step.test_stratified_detector import asked, when_shares_meet
 from tests.support.executors import InProcess
 from tests.support.history import batches
 from tests.support.rulebooks import loaded
 from tidegate.engine.core.values import Carried
-from tidegate.engine.detect.events.state import partitions, shares
-from tidegate.engine.detect.events.state.parts import Parts
+from tidegate.engine.detect.events.state import partitions
 from tidegate.engine.detect.events.step import stratified_detector
 from tidegate.engine.detect.events.step.component_step import ComponentStep
 from tidegate.engine.detect.events.step.component_task import Plan
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
-from tidegate.engine.detect.events.step.stratified_detector import Detect, StratifiedDetector
-from tidegate.engine.store.shelf import FileShelf
+from tidegate.engine.detect.events.step.stratified_detector import StratifiedDetector
 from tidegate.rules.analysis.graph import Stratum
 
 MOST = 16  # partitions; keys 1 and 2 are of two
@@ -44,21 +42,11 @@ def two_strata(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def meetings(monkeypatch: pytest.MonkeyPatch) -> list[Parts]:
-    """What was kept apart, each time that it meets."""
-    found, met = list[Parts](), shares._met
-
-    def meets(tables: Parts, shelf: FileShelf | None) -> Parts:
-        found.append(tables)
-        return met(tables, shelf)
-
-    monkeypatch.setattr(shares, "_met", meets)
+def meetings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """One for each time that what was kept apart meets."""
+    found = list[str]()
+    when_shares_meet(monkeypatch, lambda: found.append("met"))
     return found
-
-
-def asked(given: Any, detect: Detect) -> None:
-    for number in range(len(STRATA)):
-        detect(number, given)
 
 
 def detected(way: str, rules: Mapping[str, str], history: History) -> list[str]:
@@ -73,7 +61,9 @@ def detected(way: str, rules: Mapping[str, str], history: History) -> list[str]:
         arriving = identified(batches(book, [(event, at, {"k": key, "v": key})]), number)
         of_whole = whole.step(expected, arriving, at)
         if way == "strata":
-            made = strata.step(carried, at, None, (), None, None, partial(asked, arriving))
+            made = strata.step(
+                carried, at, None, (), None, None, partial(asked, len(STRATA), arriving)
+            )
         else:
             made = apart.step(carried, arriving, at)
         assert told(made.detections) == told(of_whole.detections)
@@ -109,7 +99,7 @@ def test_g26_what_one_component_drops_of_broadcasts() -> None:
 
 
 @pytest.mark.usefixtures("two_strata")
-def test_g26_strata_do_not_meet_where_one_drops_all_of_a_node(meetings: list[Parts]) -> None:
+def test_g26_strata_do_not_meet_where_one_drops_all_of_a_node(meetings: list[str]) -> None:
     """The t is too old when the first u arrives. If they met, each bucket would read all files."""
     rules = {"r": "on: '((t ; w) ; b) within 3 s', per: k", "s": "on: 'r ; u', per: k"}
     late = [("u", 5_000 + n, 0) for n in range(4)]
@@ -117,7 +107,7 @@ def test_g26_strata_do_not_meet_where_one_drops_all_of_a_node(meetings: list[Par
     assert not meetings
 
 
-def test_g26_components_do_not_meet_where_one_drops_all_of_a_node(meetings: list[Parts]) -> None:
+def test_g26_components_do_not_meet_where_one_drops_all_of_a_node(meetings: list[str]) -> None:
     rules = {
         "r": "on: '((t ; w) ; b) within 3 s', per: v",
         "s": "on: '((t ; w) ; a) within 3 s', per: k",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,17 @@ def some_strata(draw: st.DrawFn, book: Rulebook) -> tuple[Stratum, ...]:
         own = tuple(name for name in book.rules if level[name] == number)
         found.append(Stratum((), own, tuple(n for n in book.rules if n in reached(own, used))))
     return tuple(found)
+
+
+def when_shares_meet(monkeypatch: pytest.MonkeyPatch, call: Callable[[], None]) -> None:
+    """Call it whenever what was kept apart meets."""
+    met = shares._met
+
+    def meets(tables: Parts, shelf: FileShelf | None) -> Parts:
+        call()
+        return met(tables, shelf)
+
+    monkeypatch.setattr(shares, "_met", meets)
 
 
 def asked(count: int, given: Any, detect: Detect) -> None:
@@ -223,14 +235,7 @@ def test_g13_a_node_of_a_parked_rule_goes_on_in_another_share(
     """And the rule finds it there when it is enabled: the second a has met b. What is kept apart
     meets then, and not as long as the rule is parked."""
     rules, meeting = SHARED[way], list[int]()
-
-    met = shares._met
-
-    def meets(tables: Parts, shelf: FileShelf | None) -> Parts:
-        meeting.append(number)
-        return met(tables, shelf)
-
-    monkeypatch.setattr(shares, "_met", meets)
+    when_shares_meet(monkeypatch, lambda: meeting.append(number))
     book, one_each = loaded("abcx", **rules), [Stratum((), (name,), (name,)) for name in rules]
     if way == "strata":
         monkeypatch.setattr(stratified_detector, "strata", lambda _: tuple(one_each))
