@@ -169,6 +169,8 @@ class Engine(Requests):
                 else:
                     self._stop.wait(min(self._loop.wait_seconds or LOOK_SECONDS, LOOK_SECONDS))
             through(Loop.work)
+            while through(Loop.compact):
+                pass
             through(self._purge)
         return tuple(reports)
 
@@ -207,6 +209,8 @@ class Engine(Requests):
                     continue
                 elif not (self._loop.planner.idle or self._loop.full):
                     self._wakeup.wait(self._loop.wait_seconds)
+                elif through(Loop.compact):
+                    continue
                 elif (until_idle and not self._loop.waiting) or (on_idle is not None and on_idle()):
                     return
                 else:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tidegate.engine.core.entries import Control, Entry, Outcome
 from tidegate.engine.core.state import State, StoredBucket
-from tidegate.engine.core.state_parts import Shelf
+from tidegate.engine.core.state_parts import FilePart, Shelf
 from tidegate.engine.core.suspect import Strikes, Suspect
 from tidegate.engine.core.values import Firings, Signal
 from tidegate.rules.model import Settings
@@ -63,6 +63,12 @@ class Buckets(Protocol):
         plan, carried instances, firings, and entries; returns the entries with their numbers, in
         their order. `EngineError('bucket-order')` unless the bucket is the one after the last,
         `'signal-placed'` if a signal is in another bucket already; nothing is written then."""
+        ...
+
+    def compact(self, state_path: str | None, now: int) -> dict[str, FilePart]:
+        """Put the parts of small state files together in one file, if there are many such files.
+        Returns the parts that have moved, by name, and where they lie now. The rest of what is
+        stored stays as it is. Raises EngineError `state-file`, OutageError (G26)."""
         ...
 
     def acted(self, bucket: int, seconds: float) -> None:

@@ -16,6 +16,9 @@ import pyarrow as pa
 from tidegate.engine.core.relation_files import RowsShelf
 from tidegate.rules.errors import EngineError
 
+COMPACTED_BYTES_MAX = 1 << 24
+"""So much is read and written in one go where small files are put together."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FilePart:

@@ -26,6 +26,7 @@ from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.logs import Stages
 from tidegate.engine.core.values import Plan, Site
 from tidegate.engine.detect.events.graph.timers import FloodError
+from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.stage import detect
 from tidegate.engine.evaluate.apart import FiringsApart
 from tidegate.engine.evaluate.damping.damper import Damper
@@ -41,7 +42,9 @@ from tidegate.rules.errors import EngineError
 log = logging.getLogger(__name__)
 FAILURES_BEFORE_HALVING = 3  # G8
 FILES_EVERY_BUCKETS = 10  # state files are removed, after so many
+COMPACTED_AGAIN_BUCKETS = 100  # after state files could not be put together
 WAIT_SECONDS_MIN = 0.001
+_OF_FILES = frozenset({"state-file", "state-unreadable", "state-unwritable"})
 _OF_ENTRIES = frozenset({"skip", "redrive"})  # controls that no bucket carries out
 
 
@@ -61,6 +64,7 @@ class Loop:
     targets: Targets
     stages: Stages = field(default_factory=Stages, init=False)
     reload_asked: bool = field(default=False, init=False)  # by an operator: the text has changed
+    _compact_from: int = field(default=1, init=False)  # after which bucket files are looked at
     _damper: Damper = field(init=False)
     _tried: tuple[int, Shelf] | None = field(default=None, init=False)
     """A bucket that is not committed, as far as is known, and where its executors wrote files."""
@@ -150,6 +154,31 @@ class Loop:
         _, arrived = self.planner.look()
         self._carry_out(arrived)
         self._run(patient=True)
+
+    def compact(self) -> bool:
+        """In a quiet time: put small state files together, if there are many (G26). True: there may
+        be more. A file that cannot be read or written now is left to the bucket that needs it.
+        Raises EngineError."""
+        bucket = self.state.bucket
+        if bucket < self._compact_from or self.ports.stopped():
+            return False
+        self._compact_from = bucket + 1
+        settings = self.compiled.rulebook.settings
+        try:
+            moved = self.ports.ledger.buckets.compact(settings.state_path, self.ports.now())
+        except EngineError as error:
+            if error.code not in _OF_FILES:
+                raise
+            self._compact_from = bucket + COMPACTED_AGAIN_BUCKETS
+            log.warning("small state files are not put together: %s", error.message)
+            return False
+        if not moved:
+            return False
+        self._compact_from = bucket
+        tables = Parts.of(self.state.carried.tables).relocated(moved)
+        self.state = replace(self.state, carried=replace(self.state.carried, tables=tables))
+        log.debug("%s of small state files put together", counted(len(moved), "part"))
+        return True
 
     def finish(self) -> None:
         """Wait for the detached entries that run already, and settle them. Where the engine stops,

@@ -31,7 +31,7 @@ from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import add_up, upsert
 from tidegate.engine.store.plans import plan_to_text
 from tidegate.engine.store.shelf import FileShelf, Packed
-from tidegate.engine.store.state_files import StateFiles, files_of, listed
+from tidegate.engine.store.state_files import StateFiles, files_of, list_parts, list_rows
 from tidegate.engine.store.totals import fired_lately
 from tidegate.rules.errors import EngineError
 
@@ -77,7 +77,8 @@ class Buckets(Bound):
             misfires.add(connection, name, taken.misfires)
             save_carried(connection, name, carried, here, there)
             home = self._files.home if there or of_firings else ""
-            listed(connection, plan, home, there.values(), of_firings)
+            list_parts(connection, name, plan.now, home, there.values())
+            list_rows(connection, plan, home, of_firings)
             failpoint("commit.carried")
             rejections.add(connection, plan, taken.rejected)
             rule_states.save(connection, taken)
@@ -92,6 +93,20 @@ class Buckets(Bound):
         self._elsewhere.clear()
         failpoint("commit.after")
         return numbered
+
+    def compact(self, state_path: str | None, now: int) -> dict[str, FilePart]:
+        small = self._files.small()
+        shelf = self._files.shelf(state_path, self.last())
+        if not small or shelf.folder is None:
+            return {}
+        moved = shelf.copied(small)
+        home = self._files.home
+        with self.leased() as connection:
+            _point_to(connection, self.rulebook, moved)
+            list_parts(connection, self.rulebook, now, home, moved.values())
+            failpoint("compact.before")
+        failpoint("compact.after")
+        return moved
 
     @cached_property
     def _files(self) -> StateFiles:
@@ -298,9 +313,14 @@ def save_carried(
     there: Mapping[str, FilePart],
 ) -> None:
     """Write some parts, or where they are in files, and delete those that are gone."""
-    parts: dict[str, Packed | FilePart] = {**here, **there}
-    upsert(connection, t.carried, [_row(rulebook, name, part) for name, part in parts.items()])
+    _point_to(connection, rulebook, {**here, **there})
     _delete(connection, t.carried, t.carried.c.name, rulebook, carried.gone)
+
+
+def _point_to(
+    connection: sa.Connection, rulebook: str, parts: Mapping[str, Packed | FilePart]
+) -> None:
+    upsert(connection, t.carried, [_row(rulebook, name, part) for name, part in parts.items()])
 
 
 def _row(rulebook: str, name: str, part: Packed | FilePart) -> dict[str, Any]:

@@ -126,6 +126,16 @@ class FileShelf:
         """Write those parts to a file that are large each. Raises as `write` does."""
         return self._write({n: part for n, part in parts.items() if len(part.data) >= BYTES_MIN})
 
+    def copied(self, at: Mapping[str, tuple[str, int]]) -> dict[str, FilePart]:
+        """Copy parts, each given by its file and row group, to one new file. Raises as `read` and
+        `write` do."""
+        known = self.described({file for file, _ in at.values()})
+        parts = {
+            name: Packed(data.to_pybytes(), known[at[name]].rows, known[at[name]].metadata)
+            for name, data in self.read_bytes(at).items()
+        }
+        return self._write(parts)
+
     def _write(self, parts: Mapping[str, Packed]) -> dict[str, FilePart]:
         """Write parts to a file, unless there are none, or they stay in the store. Raises as
         `_created`."""

@@ -22,12 +22,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import accumulate
 from urllib.parse import quote
 
 import sqlalchemy as sa
 
 from tidegate.engine.core.failpoints import failpoint
-from tidegate.engine.core.state_parts import FilePart
+from tidegate.engine.core.state_parts import COMPACTED_BYTES_MAX, FilePart
 from tidegate.engine.core.values import Firings, Plan
 from tidegate.engine.store import folder as disk
 from tidegate.engine.store import tables as t
@@ -43,6 +44,9 @@ REMOVED_AT_ONCE = 1_000
 """So many files are deleted in one go. Of more there are half, for `REMOVING_SECONDS`: hundreds of
 executors leave more than a thousand files between two goes."""
 REMOVING_SECONDS = 5.0
+SMALL_BYTES = 1 << 22
+SMALL_FILES_MIN = 32
+"""So many files below `SMALL_BYTES` are put together in a quiet time. Fewer stay as they are."""
 UNREAD = frozenset({"state-file", "state-unreadable"})
 """The codes with which a file is not read."""
 _BESIDE = ".state"
@@ -67,6 +71,28 @@ class StateFiles(Bound):
         query = sa.select(c.name).where(c.rulebook == self.rulebook, moving)
         with self.database.read() as connection:
             return frozenset(connection.execute(query).scalars())
+
+    def small(self) -> dict[str, tuple[str, int]]:
+        """The parts in the smallest files of this home, each by its file and row group, as many as
+        are put together in one go. None unless there are `SMALL_FILES_MIN` small files."""
+        s, c = t.state_files.c, t.carried.c
+        small = (s.rulebook == self.rulebook) & (s.home == self.home) & (s.bytes < SMALL_BYTES)
+        used = s.unused_since.is_(None) & s.bucket.is_(None)
+        listed = sa.select(s.file, s.bytes).where(small, used).order_by(s.bytes, s.file)
+        with self.database.read() as connection:
+            found = connection.execute(listed).all()
+            if len(found) < SMALL_FILES_MIN:
+                return {}
+            total = accumulate(size for _, size in found)
+            files = [
+                row.file
+                for row, end in zip(found, total, strict=True)
+                if end <= COMPACTED_BYTES_MAX
+            ]
+            parts = sa.select(c.name, c.file, c.file_row).where(
+                c.rulebook == self.rulebook, c.file.in_(files)
+            )
+            return {name: (file, row) for name, file, row in connection.execute(parts)}
 
     @property
     def reader(self) -> FileShelf:
@@ -166,35 +192,29 @@ def files_of(firings: Iterable[Firings]) -> dict[str, tuple[str, int]]:
     return {file.name: (fired.rule, file.bytes) for fired in firings for file in fired.files}
 
 
-def listed(
-    connection: sa.Connection,
-    plan: Plan,
-    home: str,
-    written: Iterable[FilePart],
-    of_firings: Mapping[str, tuple[str, int]],
+def list_parts(
+    connection: sa.Connection, rulebook: str, now: int, home: str, written: Iterable[FilePart]
 ) -> None:
-    """List the files of a bucket whose parts are saved, and note to which ones nothing points any
-    more. `written`: the parts in files of this `home` that are new. `of_firings`: see
-    `files_of`."""
+    """List the files of parts that are saved, and note to which ones nothing points any more.
+    `written`: the parts in files of this `home` that are new."""
     c, carried = t.state_files.c, t.carried.c
-    own = c.rulebook == plan.rulebook
+    new = {"rulebook": rulebook, "home": home}
     sizes = {part.file: part.file_size for part in written}
-    new = {"rulebook": plan.rulebook, "home": home}
     rows = [{**new, "file": file, "bytes": size} for file, size in sizes.items()]
     upsert(connection, t.state_files, rows)
-    upsert(
-        connection,
-        t.state_files,
-        [
-            {**new, "file": file, "bytes": size, "bucket": plan.bucket, "rule": rule}
-            for file, (rule, size) in of_firings.items()
-        ],
-    )
-    pointed = sa.select(carried.file).where(
-        carried.rulebook == plan.rulebook, carried.file.is_not(None)
-    )
-    unused = sa.update(t.state_files).where(own, c.unused_since.is_(None), c.file.not_in(pointed))
-    connection.execute(unused.where(c.bucket.is_(None)).values(unused_since=plan.now))
+    pointed = sa.select(carried.file).where(carried.rulebook == rulebook, carried.file.is_not(None))
+    unused = sa.update(t.state_files).where(c.rulebook == rulebook, c.unused_since.is_(None))
+    unused = unused.where(c.file.not_in(pointed), c.bucket.is_(None))
+    connection.execute(unused.values(unused_since=now))
+
+
+def list_rows(
+    connection: sa.Connection, plan: Plan, home: str, files: Mapping[str, tuple[str, int]]
+) -> None:
+    """List the files of the rows of a bucket's firings. `files`: see `files_of`."""
+    new = {"rulebook": plan.rulebook, "home": home, "bucket": plan.bucket}
+    rows = [{**new, "file": f, "rule": rule, "bytes": n} for f, (rule, n) in files.items()]
+    upsert(connection, t.state_files, rows)
 
 
 def unpointed(

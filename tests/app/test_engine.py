@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import sqlalchemy as sa
 
 from tests.support.lake import Shop, notes_of
 from tidegate.connectors.delta.feed import DeltaFeed
@@ -24,7 +25,8 @@ from tidegate.engine.core.state import BucketReport
 from tidegate.engine.core.text import logs
 from tidegate.engine.core.text.logs import STAGES
 from tidegate.engine.quarantine.turns import GATE
-from tidegate.engine.store import open_store
+from tidegate.engine.store import open_store, shelf, state_files
+from tidegate.engine.store import tables as t
 from tidegate.engine.store.retention import Retention
 from tidegate.rules.errors import EngineError, InputError
 
@@ -572,3 +574,37 @@ def test_the_store_learns_how_long_the_tables_keep_their_past(shop: Shop) -> Non
     [row] = (row for row in status["retention"]["tables"] if row["table"] == "orders")
     assert (row["stands_seconds"], row["by"]) == (day // 1_000_000, FILES)
     assert (status["retention"]["deadlines"], status["retention"]["unknown"]) == ([], [])
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_g26_small_state_files_are_put_together_when_nothing_is_left_to_do(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, once: bool
+) -> None:
+    """Each order begins a pair of another rule, which a file of its bucket has."""
+    monkeypatch.setattr(shelf, "BYTES_MIN", 1)
+    monkeypatch.setattr(state_files, "SMALL_FILES_MIN", 3)
+    text, amounts = shop.book.read_text(), (1, 2, 3)
+    events = [f"  o{n}: {{on: insert, table: orders, where: amount = {n}}}\n" for n in amounts]
+    pairs = [f"  pair{n}: {{on: o{n} ; dear}}\n" for n in amounts]
+    shop.book.write_text(text.replace("rules:\n", "".join((*events, "rules:\n", *pairs))))
+    lying = list[int]()
+    with shop.engine() as engine:
+        for n in amounts:
+            shop.order((n, n))
+            if once:
+                engine.run_once()
+            else:
+                engine.run(until_idle=True)
+            lying.append(files_of_parts(shop))
+    assert lying == [1, 2, 1]
+    shop.order((9, 50))
+    shop.run_once()
+    fired = {row["rule"]: row["fired"] for row in shop.status()["rules"]}
+    assert [fired[f"pair{n}"] for n in amounts] == [1, 1, 1]
+
+
+def files_of_parts(shop: Shop) -> int:
+    """In how many files the parts of what is carried lie."""
+    with open_store(shop.store, create=False) as store, store.database.read() as connection:
+        names = connection.execute(sa.select(t.carried.c.file)).scalars()
+        return len({name for name in names if name is not None})

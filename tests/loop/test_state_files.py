@@ -23,12 +23,15 @@ from tests.support.make import BEGIN
 from tidegate import rules
 from tidegate.engine.control.status import next_timers, rule_timers
 from tidegate.engine.core.instants import MILLISECOND
-from tidegate.engine.core.state_parts import loaded
+from tidegate.engine.core.ports import OutageError
+from tidegate.engine.core.state_parts import FilePart, loaded
 from tidegate.engine.core.values import Carried
 from tidegate.engine.detect.events.state import partitions
 from tidegate.engine.detect.events.state.parts import Parts
-from tidegate.engine.store import SqlStore, shelf
+from tidegate.engine.loop import loop
+from tidegate.engine.store import SqlStore, shelf, state_files
 from tidegate.engine.store import tables as t
+from tidegate.engine.store.buckets import Buckets
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import IN_STORE, Settings
 
@@ -78,6 +81,63 @@ def test_g26_a_status_does_without_files_that_are_gone(
         stored(live)
 
 
+class Asked:
+    """Instead of `Buckets.compact`. How often it was asked; what it answers in turn, or raises."""
+
+    def __init__(self, *answers: EngineError | set[str]) -> None:
+        self.times, self.answers = 0, itertools.cycle(answers)
+
+    def __call__(self, *_: object) -> dict[str, FilePart]:
+        self.times += 1
+        answer = next(self.answers)
+        if isinstance(answer, EngineError):
+            raise answer
+        return {name: FilePart("file", 0, 1, {}, 1, 1) for name in answer}
+
+
+@pytest.mark.parametrize("code", ["state-file", "state-unreadable", "state-unwritable"])
+def test_g26_files_that_cannot_be_put_together_stop_nothing(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: str
+) -> None:
+    """They are asked for again after many buckets: each would say the same."""
+    asked = Asked(EngineError(code, "state file x is gone", "put it back"))
+    monkeypatch.setattr(Buckets, "compact", asked)
+    monkeypatch.setattr(loop, "COMPACTED_AGAIN_BUCKETS", 2)
+    live, times = Live(store, rules.load(LATE), "b", BEGIN), list[int]()
+    for n in range(4):
+        live.signal([("a", BEGIN + n * SECOND, {"v": n})])
+        live.drain(BEGIN + (n + 1) * SECOND)
+        assert not live.loop.compact()
+        times.append(asked.times)
+    assert times == [1, 1, 2, 2]
+    assert (
+        caplog.messages.count("small state files are not put together: state file x is gone") == 2
+    )
+
+
+def test_g26_files_are_put_together_until_few_are_left(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In several goes; then not before the next bucket."""
+    asked = Asked({"node:a/0"}, {"node:a/1"}, set())
+    monkeypatch.setattr(Buckets, "compact", asked)
+    live = Live(store, rules.load(LATE), "b", BEGIN)
+    for bucket in (1, 2):
+        live.drain(BEGIN + bucket * SECOND)
+        assert [live.loop.compact() for _ in range(5)] == [True, True, False, False, False]
+        assert asked.times == 3 * bucket
+
+
+def test_g07_a_store_that_is_away_while_files_are_put_together_is_an_outage(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Buckets, "compact", Asked(OutageError("store-away", "no answer", "wait")))
+    live = Live(store, rules.load(LATE), "b", BEGIN)
+    live.drain(BEGIN + SECOND)
+    with pytest.raises(OutageError, match="no answer"):
+        live.loop.compact()
+
+
 @resuming
 @detecting
 def test_g26_files_change_nothing_that_is_detected_or_carried(
@@ -122,14 +182,22 @@ def test_g26_files_change_nothing_that_is_detected_or_carried(
     assert sum(removed) > 0
 
 
-@noting(executors_left_files=5, read_by_driver=16, files_removed=5, rows_in_files=8)
+@noting(
+    executors_left_files=5,
+    read_by_driver=16,
+    files_removed=5,
+    rows_in_files=8,
+    put_together=5,
+    put_together_apart=10,
+)
 @resuming
 @detecting
 def test_g26_executors_and_driver_take_over_each_others_files(
     store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same is detected, whoever detects, in whichever place; files that nobody needs are
-    removed meanwhile."""
+    """The same is detected, whoever detects, in whichever place; small files are put together, and
+    those that nobody needs are removed meanwhile."""
+    monkeypatch.setattr(state_files, "SMALL_FILES_MIN", 2)
     paths = [None, str(tmp_path / "one"), str(tmp_path / "one"), IN_STORE]
     ways = st.sampled_from(["driver", "spark"])
 
@@ -148,7 +216,7 @@ def test_g26_executors_and_driver_take_over_each_others_files(
         filed = Live(store, book, f"f{number}", first, beside=InProcess())
         end = last + 5 * SECOND + MILLISECOND
         drawn = data.draw(cuts(book, history, least=3))
-        left, taken, removed = False, False, 0
+        left, taken, removed, moved, moved_apart = False, False, 0, False, False
         for now, piece in buckets(history, {end, *(now for now in drawn if first <= now < end)}):
             monkeypatch.setattr(shelf, "BYTES_MIN", data.draw(st.sampled_from([1, 1, 900, 10**9])))
             monkeypatch.setattr(shelf, "ROWS_BYTES_MIN", data.draw(st.sampled_from([1, 1, 10**9])))
@@ -160,6 +228,9 @@ def test_g26_executors_and_driver_take_over_each_others_files(
             for live in (plain, filed):
                 live.signal(piece)
                 live.drain(now)
+            if data.draw(st.booleans()) and filed.loop.compact():
+                moved = True
+                moved_apart |= bool(Parts.of(filed.loop.state.carried.tables).files)
             carried = filed.loop.state.carried.tables
             left |= bool(Parts.of(carried).files)
             retention = filed.loop.ports.ledger.retention
@@ -170,6 +241,8 @@ def test_g26_executors_and_driver_take_over_each_others_files(
         noted("read by driver", taken)
         noted("files removed", removed > 0)
         noted("rows in files", rows_in_files(filed))
+        noted("put together", moved)
+        noted("put together apart", moved_apart)
         assert saw(filed.found()) == plain.found()
 
     some()

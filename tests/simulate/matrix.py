@@ -315,9 +315,13 @@ class Apart(Life):
 
 
 class KeptApart(Apart):
-    """As Apart, on a database."""
+    """As Apart, on a database, whose small state files are put together."""
 
     paused = Kept.paused
+
+    def round(self) -> None:
+        super().round()
+        self.through(lambda: self.loop.compact())
 
 
 @dataclass

@@ -29,7 +29,7 @@ from tests.simulate.planted import PLANTED, PLANTED_IN_SCRIPTS
 from tests.simulate.quick import silence
 from tests.support.memorystore import MemoryStore
 from tidegate.engine.core.failpoints import KINDS, arm
-from tidegate.engine.store import open_store, shelf
+from tidegate.engine.store import open_store, shelf, state_files
 
 CODE = Path(tidegate.__file__).parent
 POINTS = {
@@ -55,7 +55,7 @@ LIVES: dict[type[Life], str] = {
         purge.middle purge.before""",
     KeptDying: "tell.before otherwise.stored answer.before",
     Apart: "",
-    KeptApart: "rows.middle rows.written",
+    KeptApart: "rows.middle rows.written compact.before compact.after",
 }
 ALSO = {  # points of another life that mean something else here
     Sharing: """statement.before statement.after action.before action.after_commit action.between
@@ -101,6 +101,7 @@ def test_g16b_no_failure_at_any_point_loses_doubles_or_disorders_anything(
     else:
         for least in ("BYTES_MIN", "ROWS_BYTES_MIN"):  # what is carried, and rows, are in files
             monkeypatch.setattr(shelf, least, 1)
+        monkeypatch.setattr(state_files, "SMALL_FILES_MIN", 2)
         with open_store(f"sqlite:///{tmp_path}/store.db", create=True) as store:
             life = kind(store)
             for point in POINTS_OF[kind]:

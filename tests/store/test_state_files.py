@@ -29,16 +29,22 @@ from tidegate.engine.store import SqlStore, open_store, shelf, state_files
 from tidegate.engine.store import folder as disk
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.shelf import BYTES_MIN
-from tidegate.engine.store.state_files import KEPT_MICROS_MIN
+from tidegate.engine.store.state_files import KEPT_MICROS_MIN, SMALL_BYTES
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import IN_STORE, Settings
 
 DAY = 24 * make.HOUR
+SMALL_FILES = 6
 
 
 @pytest.fixture
 def epoch(store: SqlStore) -> int:
     return store.of("bank").lease.acquire("one", 60)
+
+
+@pytest.fixture(autouse=True)
+def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_files, "SMALL_FILES_MIN", SMALL_FILES)
 
 
 @pytest.fixture
@@ -56,6 +62,11 @@ def large(seed: int) -> pa.Table:
     """A part that does not compress below `BYTES_MIN`."""
     drawn = np.random.default_rng(seed).integers(0, 2**62, BYTES_MIN // 4)
     return pa.table({"n": drawn}).replace_schema_metadata({TIMERS: b"3", b"due": b"7"})
+
+
+def larger(seed: int) -> pa.Table:
+    """A part whose file is not small."""
+    return pa.table({"n": np.random.default_rng(seed).integers(0, 2**62, SMALL_BYTES // 6)})
 
 
 def small(value: int) -> pa.Table:
@@ -143,6 +154,89 @@ def test_g26_a_file_is_deleted_a_day_after_nothing_points_to_it(
     assert removed(store, epoch, folder, left + 9 * DAY) == 0
     assert carried(store)["one"].equals(large(3))
     assert store.of("bank").status.shown()["state_files"] == 1
+
+
+def many_small(store: SqlStore, epoch: int, folder: Path) -> dict[str, pa.Table]:
+    """As many small files as are put together, with two parts each."""
+    parts = dict[str, pa.Table]()
+    for bucket in range(1, SMALL_FILES + 1):
+        own = {f"node:a/{2 * bucket + n}": large(2 * bucket + n) for n in (0, 1)}
+        commit(store, epoch, bucket, folder, **own)
+        parts |= own
+    return parts
+
+
+def test_g26_many_small_files_are_put_together(store: SqlStore, epoch: int, folder: Path) -> None:
+    parts = many_small(store, epoch, folder)
+    commit(store, epoch, SMALL_FILES + 1, folder, big=larger(7))
+    timers = store.of("bank").timers.first_parts(3)
+    before, now = apart(store), make.plan(SMALL_FILES + 1).now + 5
+    buckets = store.of("bank", epoch).buckets
+    moved = buckets.compact(str(folder), now)
+    assert moved.keys() == parts.keys()
+    assert len({part.file for part in moved.values()}) == 1
+    after = apart(store)
+    assert {n: p.file for n, p in after.items() if n in parts} == {
+        name: part.file for name, part in moved.items()
+    }
+    for name, part in moved.items():
+        assert metadata_of(part) == metadata_of(before[name]) == metadata_of(after[name])
+        assert (part.rows, part.bytes) == (before[name].rows, before[name].bytes)
+    assert {n: table.equals(carried(store)[n]) for n, table in parts.items()} == dict.fromkeys(
+        parts, True
+    )
+    assert store.of("bank").timers.first_parts(3) == timers
+    assert buckets.compact(str(folder), now) == {}  # one small file, and a large one
+    assert removed(store, epoch, folder, now + DAY) == 0
+    assert removed(store, epoch, folder, now + DAY + 1) == SMALL_FILES
+    assert carried(store)["node:a/2"].equals(parts["node:a/2"])
+    assert store.of("bank").status.shown()["state_files"] == 2
+
+
+def test_g26_few_small_files_stay_as_they_are(store: SqlStore, epoch: int, folder: Path) -> None:
+    many_small(store, epoch, folder)
+    commit(store, epoch, SMALL_FILES + 1, folder, **{"node:a/2": small(1), "node:a/3": small(2)})
+    commit(store, epoch, SMALL_FILES + 2, folder, big=larger(7))
+    there = files(folder)
+    assert store.of("bank", epoch).buckets.compact(str(folder), make.plan(99).now) == {}
+    assert files(folder) == there
+
+
+def test_g26_only_so_much_is_put_together_in_one_go(
+    store: SqlStore, epoch: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = many_small(store, epoch, folder)
+    size = next(iter(apart(store).values())).file_size
+    monkeypatch.setattr(state_files, "COMPACTED_BYTES_MAX", 4 * size + size // 2)
+    buckets = store.of("bank", epoch).buckets
+    assert len(buckets.compact(str(folder), make.plan(99).now)) == 2 * 4
+    assert len({part.file for part in apart(store).values()}) == SMALL_FILES - 4 + 1
+    assert {n: table.equals(carried(store)[n]) for n, table in parts.items()} == dict.fromkeys(
+        parts, True
+    )
+
+
+def test_g26_small_files_stay_where_a_setting_names_no_folder(
+    store: SqlStore, epoch: int, folder: Path
+) -> None:
+    many_small(store, epoch, folder)
+    assert store.of("bank", epoch).buckets.compact(IN_STORE, make.plan(99).now) == {}
+
+
+@pytest.mark.usefixtures("disarm")
+@pytest.mark.parametrize("point", ["state.middle", "state.written", "compact.before"])
+def test_g26_files_are_put_together_whole_or_not_at_all(
+    store: SqlStore, epoch: int, folder: Path, point: str
+) -> None:
+    parts = many_small(store, epoch, folder)
+    before = {name: (part.file, part.group) for name, part in apart(store).items()}
+    failpoints.arm(f"{point}=raise")
+    buckets = store.of("bank", epoch).buckets
+    with pytest.raises(FailpointError):
+        buckets.compact(str(folder), make.plan(99).now)
+    assert {name: (part.file, part.group) for name, part in apart(store).items()} == before
+    failpoints.arm("")
+    assert len(buckets.compact(str(folder), make.plan(99).now)) == len(parts)
 
 
 def test_g26_each_rulebook_of_a_store_deletes_its_own_files(
@@ -474,6 +568,16 @@ def test_g26_two_copies_of_a_store_delete_nothing_of_each_other(
                 assert carried(store)["other"].equals(large(other))
 
 
+def test_g26_a_copy_puts_no_files_of_the_original_together(
+    sqlite_url: str, tmp_path: Path, folder: Path
+) -> None:
+    with open_store(sqlite_url, create=True) as first:
+        epoch = first.of("bank").lease.acquire("one", 60)
+        many_small(first, epoch, folder)
+        with copy_of(first, tmp_path) as second:
+            assert second.of("bank", epoch).buckets.compact(str(folder), make.plan(99).now) == {}
+
+
 def test_g26_a_copy_takes_what_it_needs_to_its_own_place(
     sqlite_url: str, tmp_path: Path, folder: Path
 ) -> None:
@@ -535,6 +639,16 @@ def test_g20_an_adopted_store_deletes_nothing_that_it_wrote_before(
     commit(store, epoch, 3, folder, one=None, other=None)
     assert removed(store, epoch, folder, time.time_ns() // 1_000 + 9 * DAY) == 1
     assert files(folder) == ["1"]
+
+
+def test_g21_who_has_no_lease_puts_no_files_together(
+    store: SqlStore, epoch: int, folder: Path
+) -> None:
+    many_small(store, epoch, folder)
+    before = {part.file for part in apart(store).values()}
+    with pytest.raises(EngineError, match="is run by one now"):
+        store.of("bank", epoch + 1).buckets.compact(str(folder), make.plan(99).now)
+    assert {part.file for part in apart(store).values()} == before
 
 
 def test_g21_who_has_no_lease_stores_and_removes_nothing(

@@ -16,6 +16,7 @@ from tidegate.engine.core.entries import Control, Entry, Outcome
 from tidegate.engine.core.instants import ceil_watermark
 from tidegate.engine.core.ledger import Arrivals, Unplaced
 from tidegate.engine.core.state import State, StoredBucket
+from tidegate.engine.core.state_parts import FilePart
 from tidegate.engine.core.suspect import Strikes, Suspect
 from tidegate.engine.core.values import Carried, Firings, Namespace, Rejected, Signal
 from tidegate.rules.errors import EngineError
@@ -99,6 +100,10 @@ class MemoryLedger:
 
     def shelf(self, state_path: str | None, bucket: int) -> None:
         """There are no files."""
+
+    def compact(self, *_: object) -> dict[str, FilePart]:
+        """There are no files."""
+        return {}
 
     def give_up(self, *_: object) -> None:
         """Nothing was written."""

@@ -19,7 +19,7 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.core.state_parts import FilePart, Shelf, metadata_of
+from tidegate.engine.core.state_parts import COMPACTED_BYTES_MAX, FilePart, Shelf, metadata_of
 from tidegate.engine.core.values import DUE, FOREVER, TIMERS, Int64
 from tidegate.engine.detect.events.state.partitions import (
     COUNT,
@@ -34,7 +34,6 @@ from tidegate.engine.detect.events.state.partitions import (
 
 FILES_MAX = 1_000
 """More files than these are not pointed to for long: who reads a bucket's parts opens each."""
-MOVED_BYTES_MAX = 1 << 24
 _CUT = ("node:", "occ:", "keys:", "apart:")
 """How tables of rules are named that are cut by key."""
 _CARRIERS = ("node:", SCRIPT)
@@ -372,8 +371,8 @@ class Parts(Mapping[str, pa.Table]):
 
     def moved(self, shelf: Shelf) -> Parts:
         """The same, in fewer files. Where there are more than `FILES_MAX`, the parts of the
-        smallest are put together in one new file: at most `MOVED_BYTES_MAX`. What is left in a file
-        counts, not what it had at first. Raises as `Shelf` does.
+        smallest are put together in one new file: at most `COMPACTED_BYTES_MAX`. What is left in a
+        file counts, not what it had at first. Raises as `Shelf` does.
 
         Example: each bucket touches one partition of a large state, and writes a file for it. The
         thousand and first file is written, and the hundred smallest ones become one.
@@ -381,7 +380,7 @@ class Parts(Mapping[str, pa.Table]):
         sizes = self._bytes_of_files()
         if len(sizes) <= FILES_MAX:
             return self
-        emptied, room = set[str](), MOVED_BYTES_MAX
+        emptied, room = set[str](), COMPACTED_BYTES_MAX
         for file, size in sorted(sizes.items(), key=lambda one: one[1]):
             room -= size
             if room < 0:
@@ -392,8 +391,14 @@ class Parts(Mapping[str, pa.Table]):
             own = [n for n, (file, _) in enumerate(group.files, _FIRST) if file in emptied]
             at = np.flatnonzero(np.isin(group.at["file"], own)) + EVERY
             some |= {part_name(whole, p): cast(FilePart, group[p]) for p in at.tolist()}
-        new = shelf.write(shelf.read(some)) if some else {}
-        return self.with_({n: replace(part, first=some[n].written) for n, part in new.items()})
+        return self.relocated(shelf.write(shelf.read(some)) if some else {})
+
+    def relocated(self, moved: Mapping[str, FilePart]) -> Parts:
+        """The same, where some parts lie in other files now. Those in memory stay there."""
+        known = {name: part for name in moved if isinstance(part := self.get(name), FilePart)}
+        return self.with_(
+            {name: replace(moved[name], first=part.written) for name, part in known.items()}
+        )
 
     def _carriers(self) -> Iterator[Group]:
         return (group for whole, group in self.groups.items() if whole.startswith(_CARRIERS))
