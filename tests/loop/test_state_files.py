@@ -123,7 +123,8 @@ def test_g26_files_are_put_together_until_few_are_left(
     monkeypatch.setattr(Buckets, "compact", asked)
     live = Live(store, rules.load(LATE), "b", BEGIN)
     for bucket in (1, 2):
-        live.drain(BEGIN + bucket * SECOND)
+        live.signal([("a", BEGIN + bucket * SECOND, {"v": 1})])
+        live.drain(BEGIN + (bucket + 1) * SECOND)
         assert [live.loop.compact() for _ in range(5)] == [True, True, False, False, False]
         assert asked.times == 3 * bucket
 
