@@ -124,10 +124,15 @@ def _broadcast(book: Draft, rule: Rule, node: x.Expression, scalar: Scalar, repo
             hint += f"; if it is for all of them: per: {{{keyed}}}"
         elif isinstance(event, SignalEvent) and not event.fields:
             continue  # which has nothing that could be listed
-        elif isinstance(event, TableEvent) and event.change.is_commit:
-            continue
+        elif isinstance(event, TableEvent) and (
+            event.change.is_commit
+            or (event.picks and event.columns.keys().isdisjoint(rule.pattern.key_names))
+        ):
+            continue  # which has no such column
         else:
             hint = f"list it with its column: per: {{.., {name}: {rule.pattern.key_names[0]}}}"
+            if isinstance(event, TableEvent):
+                hint += f"; if its table has none, list what {name!r} has: columns: [..]"
         _warn(report, "broadcast", message, scalar, below.span, hint)
 
 
