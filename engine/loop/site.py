@@ -63,8 +63,7 @@ class Sites:
             else:
                 return Site(False, HAS_ROOM)
         if not self._keyed[0]:
-            why = "no rule and no script can be cut by a key; `tidegate explain` says why"
-            return Site(False, why)
+            return Site(False, self._nothing_keyed)
         if not whole or before < self._read_here:
             return Site(True, why)  # what rules that stand still pass over is counted here
         tables = frozenset(self._apart(listing, capture))
@@ -142,6 +141,14 @@ class Sites:
                 keyed = name not in whole and bool(read.group)
                 taken.append((script.inputs[read.name].event, keyed))
         return bool(found.keyed or any(k for _, k in taken)), keyed_everywhere(found, graph, taken)
+
+    @property
+    def _nothing_keyed(self) -> str:
+        """Why executors have nothing to detect."""
+        rules, scripts = self._book.rules.values(), self._book.scripts.values()
+        if any(rule.pattern.per for rule in rules) or any(s.program.key_names for s in scripts):
+            return "no rule and no script can be cut by its key; `tidegate explain` says why"
+        return "no rule has a `per`, no script a `group`: there is no key to cut by"
 
 
 def _read_apart(plan: Plan) -> list[TableRange]:

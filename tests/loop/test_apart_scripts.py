@@ -60,7 +60,7 @@ DIVIDING = BOOK.replace("n = n + 1; !> seen({id: x.id, n: n});", "n = 6 / (x.id 
 RUNNING_AWAY = BOOK.replace("n = n + 1;", "n = n + 1; x.id == 4 ? while (true) {n = n + 1;}")
 RUNNING_AWAY = RUNNING_AWAY.replace("settings: {", "settings: {script_steps_max: 50, ")
 COUNTED = "  counted: {on: seen, per: n}\n"  # what is emitted is seen in the key
-NOTHING_KEYED = "no rule and no script can be cut by a key; `tidegate explain` says why"
+NOTHING_KEYED = "no rule and no script can be cut by its key; `tidegate explain` says why"
 OF_OBJECTS = "{object id;} row group(row.id)"
 WHOLE = {
     "without a group": BOOK.replace(" group(row.id % 3)", ""),

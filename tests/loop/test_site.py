@@ -127,7 +127,7 @@ def test_g26_auto_takes_executors_while_more_is_carried_than_the_driver_takes(
 def test_g26_without_a_key_or_executors_it_is_the_driver(store: SqlStore) -> None:
     bench = Beside(store, 2, "detect: spark", WITHOUT_KEYS)
     assert bench.run() == [
-        ("driver", "no rule and no script can be cut by a key; `tidegate explain` says why")
+        ("driver", "no rule has a `per`, no script a `group`: there is no key to cut by")
     ]
     assert bench.tasks == 0
     bench.executors_beside = None
