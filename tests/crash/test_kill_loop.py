@@ -147,9 +147,8 @@ class Kills:
 @pytest.mark.kill
 @pytest.mark.long
 @pytest.mark.timeout(7_200)
-@pytest.mark.parametrize(
-    ("kind", "detect"), [("sqlite", "driver"), ("postgresql", "driver"), ("sqlite", "spark")]
-)
+@pytest.mark.parametrize("detect", ["driver", "spark"])
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_g16b_kills_at_any_time(
     spark: SparkSession, tmp_path: Path, kind: str, detect: str, request: pytest.FixtureRequest
 ) -> None:

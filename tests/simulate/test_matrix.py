@@ -13,6 +13,8 @@ import pytest
 
 import tidegate
 from tests.reference.examples import in_turn
+from tests.simulate.disturbed import POINTS as DISTURBED
+from tests.simulate.disturbed import SEEN, Changing, disturb_disk
 from tests.simulate.matrix import (
     COUNTERS,
     Apart,
@@ -29,6 +31,7 @@ from tests.simulate.planted import PLANTED, PLANTED_IN_SCRIPTS
 from tests.simulate.quick import silence
 from tests.support.memorystore import MemoryStore
 from tidegate.engine.core.failpoints import KINDS, arm
+from tidegate.engine.detect.events.state import partitions
 from tidegate.engine.store import open_store, shelf, state_files
 
 CODE = Path(tidegate.__file__).parent
@@ -56,12 +59,14 @@ LIVES: dict[type[Life], str] = {
     KeptDying: "tell.before otherwise.stored answer.before",
     Apart: "",
     KeptApart: "rows.middle rows.written compact.before compact.after",
+    Changing: "",
 }
 ALSO = {  # points of another life that mean something else here
     Sharing: """statement.before statement.after action.before action.after_commit action.between
         queue.added queue.loaded recover.loaded suspect.begun""",
     Apart: "plan.after detect.before detect.after take.after recover.loaded",
     KeptApart: "state.middle state.written commit.begun commit.carried commit.before commit.after",
+    Changing: f"{DISTURBED} commit.before commit.after compact.after",
 }
 POINTS_OF = {kind: f"{names} {ALSO.get(kind, '')}".split() for kind, names in LIVES.items()}
 ELSEWHERE = {"migrate.before", "adopt.before", "spark.restart"}  # tests/store, tests/crash
@@ -102,10 +107,16 @@ def test_g16b_no_failure_at_any_point_loses_doubles_or_disorders_anything(
         for least in ("BYTES_MIN", "ROWS_BYTES_MIN"):  # what is carried, and rows, are in files
             monkeypatch.setattr(shelf, least, 1)
         monkeypatch.setattr(state_files, "SMALL_FILES_MIN", 2)
+        if kind is Changing:
+            monkeypatch.setattr(partitions, "ROWS_MAX", 1)  # they grow, and are cut
+            disturb_disk(monkeypatch)
         with open_store(f"sqlite:///{tmp_path}/store.db", create=True) as store:
             life = kind(store)
             for point in POINTS_OF[kind]:
                 matrix.run(point, life, cells_of[point])
+            if isinstance(life, Changing):
+                print(life.seen)
+                assert min(life.seen[what] for what in SEEN) >= 5, life.seen
     found = matrix.outcome
     print({name: found.counters[name] for name in COUNTERS})
     print({point: found.happened[point, "exit"] for point in POINTS_OF[kind]})
