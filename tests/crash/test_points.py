@@ -19,9 +19,10 @@ from tidegate.engine.core.failpoints import EXIT_CODE
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-UNREACHED = """adopt.before answer.before condition.asked lease.renewed migrate.before
-    otherwise.after otherwise.stored pass.sealed posted.before purge.before purge.middle
-    recover.loaded seal.after seal.before signal.raised spark.restart strike.before tell.before
+UNREACHED = """adopt.before answer.before compact.after compact.before condition.asked
+    lease.renewed migrate.before otherwise.after otherwise.stored pass.sealed posted.before
+    purge.before purge.middle recover.loaded rows.middle rows.written seal.after seal.before
+    signal.raised spark.restart state.deleted state.middle state.written strike.before tell.before
     webhook.before webhook.sent"""
 CODE = Path(tidegate.__file__).parent
 POINTS = {
