@@ -13,12 +13,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.crash.clustered import SECONDS_SLOW
-from tests.support.cluster import HOSTS, ROOT, standalone
+from tests.support.cluster import HOSTS, IN_ONE_PROCESS, ROOT, conf_of, home_in, standalone
 from tests.support.lake import Shop, notes_of
 from tests.support.table import rows_of
 from tidegate import Engine
@@ -131,7 +132,12 @@ def by_driver(spark: SparkSession, bank: Bank, folder: Path, settings: str = "")
 
 
 def on_cluster(
-    book: Path, store: str, conf: Mapping[str, str], failpoints: str = "", killed: Path | str = ""
+    book: Path,
+    store: str,
+    conf: Mapping[str, str],
+    failpoints: str = "",
+    killed: Path | str = "",
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[int, list[dict[str, Any]]]:
     """`tidegate run` on the cluster until nothing is left to do: its exit code, and its buckets."""
     told = [part for item in conf.items() for part in ("--spark-conf", "=".join(item))]
@@ -139,7 +145,7 @@ def on_cluster(
     ended = subprocess.Popen(
         [sys.executable, "-m", "tests.crash.clustered", str(killed), *run],
         cwd=ROOT,
-        env={**os.environ, VARIABLE: failpoints},
+        env={**os.environ, **environment, VARIABLE: failpoints},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -171,9 +177,8 @@ def check_same(bank: Bank, driver: Bank) -> None:
     assert bank.rows("alerts").total() == 4
 
 
-@pytest.mark.long
 def test_g26_executors_of_a_cluster_detect_what_the_driver_does(
-    spark: SparkSession, cluster: dict[str, str], tmp_path: Path
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     driver = Shop(spark, tmp_path / "driver")
     driver.create("paid", "k BIGINT, v BIGINT")
@@ -183,7 +188,8 @@ def test_g26_executors_of_a_cluster_detect_what_the_driver_does(
     apart = Shop(spark, Path(shutil.copytree(driver.folder, tmp_path / "apart")))
     apart.edit("detect: driver", "detect: spark")
     driver.run_once()
-    code, (bucket,) = on_cluster(apart.book, apart.store, cluster)
+    cluster, environment = conf_of(IN_ONE_PROCESS), home_in(tmp_path / "cluster")
+    code, (bucket,) = on_cluster(apart.book, apart.store, cluster, environment=environment)
     assert (code, bucket["because"]) == (0, "detect: spark; they read paid")
     own, found = (sorted(fired(shop.store, "shop")) for shop in (driver, apart))
     assert len(own) == sum(k % 3 > 0 for k in range(KEYS))

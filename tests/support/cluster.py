@@ -1,4 +1,5 @@
-"""A Spark standalone cluster: a master and two workers, each a process of this machine."""
+"""Spark standalone clusters: a master and two workers, each a process of this machine; and the same
+in the process of the driver, with executors as processes."""
 
 from __future__ import annotations
 
@@ -24,6 +25,32 @@ HOSTS = ("127.0.0.2", "127.0.0.3") if sys.platform == "linux" else (HOST, HOST)
 SECONDS_MAX = 60.0
 # Short lives: Java's second compiler would take more than it gives
 LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+
+
+IN_ONE_PROCESS = "local-cluster[2,1,600]"
+"""A master and two workers with a core and 600 MB each, in the process of the driver."""
+
+
+def conf_of(master: str) -> dict[str, str]:
+    """Those with which a session uses a cluster."""
+    return {
+        "spark.master": master,
+        "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": LIGHT,
+        "spark.driver.extraClassPath": first_jars(),
+        "spark.pyspark.python": sys.executable,
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
+
+
+def home_in(folder: Path) -> dict[str, str]:
+    """The environment of a driver whose workers write there: in the home of Spark, in one
+    process."""
+    folder.mkdir()
+    for part in Path(pyspark.__file__).parent.iterdir():
+        (folder / part.name).symlink_to(part)
+    return {"SPARK_HOME": str(folder), "SPARK_LOCAL_DIRS": str(folder / "local")}
 
 
 @contextmanager
@@ -65,15 +92,7 @@ def standalone(folder: Path) -> Iterator[dict[str, str]]:
         ]
         for log in logs:
             _told(log, r"Successfully (registered) with master")
-        yield {
-            "spark.master": url,
-            "spark.executor.memory": "512m",
-            "spark.executor.extraJavaOptions": LIGHT,
-            "spark.driver.extraClassPath": first_jars(),
-            "spark.pyspark.python": sys.executable,
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        }
+        yield conf_of(url)
     finally:
         for process in begun:
             with suppress(ProcessLookupError):
