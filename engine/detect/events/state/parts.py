@@ -1,8 +1,7 @@
 """All parts that are carried, held so that a bucket looks at those alone that it touches (G26).
 
-The parts of a table are a `Group`: what is known of each stands in one array, a row a partition.
-Those in files are nothing else. So ten thousand of them are copied, searched and sent as a few
-arrays are.
+The parts of a table are a `Group`: what is known of each stands in a row of one array. Those in
+files are nothing else. So ten thousand of them are copied, searched and sent as a few arrays are.
 
 Example: `node:1f` lies in 16,384 partitions. Which of these have a timer that is due is one
 comparison of a column. A task that has half of them is sent half of the rows.
@@ -10,9 +9,11 @@ comparison of a column. A task that has half of them is sent half of the rows.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -41,9 +42,9 @@ _CARRIERS = ("node:", SCRIPT)
 _NONE, _HERE, _FIRST = 0, 1, 2
 """Of `file`: there is no such part; it is in memory; it lies in the first of the files."""
 _AT = np.dtype(
-    [("file", "i4"), ("group", "i4"), ("rows", "i8"), ("bytes", "i8"), ("first_file", "i4"),
-     ("first_group", "i4"), ("kind", "i4"), ("count", "i4"), ("timers", "i8"), ("due", "i8"),
-     ("old", "i8")]
+    [("partition", "i4"), ("file", "i4"), ("group", "i4"), ("rows", "i8"), ("bytes", "i8"),
+     ("first_file", "i4"), ("first_group", "i4"), ("kind", "i4"), ("count", "i4"),
+     ("timers", "i8"), ("due", "i8"), ("old", "i8")]
 )  # fmt: skip
 _PLACE, _WRITTEN = ("file", "group"), ("first_file", "first_group")
 _NUMBERS = {COUNT: 1, TIMERS: 0, DUE: FOREVER, OLD: FOREVER}
@@ -54,8 +55,8 @@ _NUMBERS = {COUNT: 1, TIMERS: 0, DUE: FOREVER, OLD: FOREVER}
 class Group:
     """The parts of one table.
 
-    at     for partition p in row p + 1: where it is (`file`, and the row group in it), where it was
-           first, its rows, its bytes in the file, and what its metadata say (`_NUMBERS`)
+    at     a row for each part, by partition: where it is (`file`, and the row group in it), where
+           it was first, its rows, its bytes in the file, and what its metadata say (`_NUMBERS`)
     here   the parts in memory
     files  of those in files: name and size, bytes
     kinds  what metadata say beside the numbers, by `kind`
@@ -67,16 +68,14 @@ class Group:
     kinds: tuple[Mapping[bytes, bytes], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.at["file"].any())
+        return len(self.at) > 0
 
     def __getitem__(self, partition: int) -> pa.Table:
         """Raises KeyError."""
-        if not 0 <= partition + 1 < len(self.at):
+        row = bisect_left(self.at["partition"], partition)
+        if row == len(self.at) or self.at["partition"][row] != partition:
             raise KeyError(partition)
-        row = self.at[partition + 1].item()
-        file, group, rows, size, first_file, first_group, kind, *numbers = row
-        if file == _NONE:
-            raise KeyError(partition)
+        _, file, group, rows, size, first_file, first_group, kind, *numbers = self.at[row].item()
         if file == _HERE:
             return self.here[partition]
         (name, file_size), first = self.files[file - _FIRST], self.files[first_file - _FIRST][0]
@@ -94,7 +93,7 @@ class Group:
     @property
     def partitions(self) -> Int64:
         """In ascending order."""
-        return np.flatnonzero(self.at["file"]) + EVERY
+        return self.at["partition"].astype(np.int64)
 
     @property
     def count(self) -> int:
@@ -114,37 +113,33 @@ class Group:
     @property
     def filed(self) -> Int64:
         """The partitions that lie in files."""
-        return np.flatnonzero(self.at["file"] >= _FIRST) + EVERY
+        return self.partitions[self.at["file"] >= _FIRST]
 
     def waiting(self, watermark: int) -> Int64:
         """The partitions in which something happens by then though nothing arrives."""
-        waits = (self.at["due"] <= watermark) | (self.at["old"] <= watermark)
-        return np.flatnonzero(waits & (self.at["file"] != _NONE)) + EVERY
+        return self.partitions[(self.at["due"] <= watermark) | (self.at["old"] <= watermark)]
 
     @property
     def due(self) -> int:
         """When the first timer is due."""
-        return int(self.at["due"][self.at["file"] != _NONE].min(initial=FOREVER))
+        return int(self.at["due"].min(initial=FOREVER))
 
     def of_task(self, task: int, tasks: int) -> Group:
         """The partitions p for which p % tasks == task, with that of every key."""
-        at = np.zeros_like(self.at)
-        at[:1], at[1 + task :: tasks] = self.at[:1], self.at[1 + task :: tasks]
+        partition = self.at["partition"]
+        own = self.at[(partition == EVERY) | (partition % tasks == task)]
         here = {p: t for p, t in self.here.items() if p == EVERY or p % tasks == task}
-        return replace(self, at=at, here=here)
+        return replace(self, at=own, here=here)
 
     def with_(self, written: Mapping[int, pa.Table], gone: Iterable[int] = ()) -> Group:
         """The group without some partitions, and with these parts then."""
-        at = np.zeros(max([len(self.at), *(p + 2 for p in written)]), _AT)
-        at[: len(self.at)] = self.at
+        gone, new = [*gone, *written], list[tuple[int, ...]]()
         here, kinds = dict(self.here), list(self.kinds)
         numbers = {file: n for n, (file, _) in enumerate(self.files, _FIRST)}
         sizes = [size for _, size in self.files]
         for partition in gone:
-            at[partition + 1 : partition + 2] = np.zeros(1, _AT)
             here.pop(partition, None)
         for partition, part in written.items():
-            here.pop(partition, None)
             places, size = [_HERE, 0, _HERE, 0], 0
             if isinstance(part, FilePart):
                 places = []
@@ -163,15 +158,14 @@ class Group:
             numbered = [int(said.get(key, unsaid)) for key, unsaid in _NUMBERS.items()]
             if partition == EVERY:
                 numbered[-1] = FOREVER  # it is touched by every step
-            own = (*places[:2], len(part), size, *places[2:], kinds.index(kind), *numbered)
-            at[partition + 1] = own
+            row = (partition, *places[:2], len(part), size, *places[2:], kinds.index(kind))
+            new.append((*row, *numbered))
+        at = _with_rows(self.at, np.array(new, _AT), np.array(gone, np.int32))
         files = tuple(zip(numbers, sizes, strict=True))
         return _without_unused(Group(at, here, files, tuple(kinds)))
 
     def over(self, below: Group) -> Group:
         """The other group with these parts in place of its own."""
-        at = _sized(below.at, max(len(self.at), len(below.at)))
-        there = _sized(self.at, len(at))["file"] != _NONE
         numbers = {file: n for n, (file, _) in enumerate(below.files, _FIRST)}
         sizes = dict(below.files)
         for file, size in self.files:
@@ -180,11 +174,12 @@ class Group:
         kinds = [*below.kinds, *(kind for kind in self.kinds if kind not in below.kinds)]
         again = np.array([_NONE, _HERE, *(numbers[name] for name, _ in self.files)])
         kind = np.array([kinds.index(one) for one in self.kinds], np.int32)
-        own = self.at[self.at["file"] != _NONE]
+        own = self.at.copy()
         own["file"], own["first_file"] = again[own["file"]], again[own["first_file"]]
         own["kind"] = kind[own["kind"]]
-        at[there] = own
-        here = {p: part for p, part in below.here.items() if not there[p + 1]}
+        at, here = _with_rows(below.at, own, own["partition"]), dict(below.here)
+        for partition in own["partition"].tolist() if here else ():
+            here.pop(partition, None)
         files = tuple((name, sizes[name]) for name in numbers)
         return _without_unused(Group(at, {**here, **self.here}, files, tuple(kinds)))
 
@@ -192,12 +187,12 @@ class Group:
         """The partitions whose parts are not in both, or not alike."""
         if self is before:
             return
-        size = max(len(self.at), len(before.at))
-        (one, other), (file, group) = (_sized(g.at, size) for g in (self, before)), by
+        both = np.union1d(self.partitions, before.partitions)
+        (one, other), (file, group) = (_of_each(g.at, both) for g in (self, before)), by
         numbers = {name: n for n, (name, _) in enumerate(self.files, _FIRST)}
         again = [_NONE, _HERE, *(numbers.get(name, -1) for name, _ in before.files)]
         differs = (np.array(again)[other[file]] != one[file]) | (one[group] != other[group])
-        yield from (np.flatnonzero(differs) + EVERY).tolist()
+        yield from both[differs].tolist()
         for partition in self.here.keys() & before.here.keys():
             if not alike(before.here[partition], self.here[partition]):
                 yield partition
@@ -389,8 +384,8 @@ class Parts(Mapping[str, pa.Table]):
         some: dict[str, FilePart] = {}
         for whole, group in self.groups.items():
             own = [n for n, (file, _) in enumerate(group.files, _FIRST) if file in emptied]
-            at = np.flatnonzero(np.isin(group.at["file"], own)) + EVERY
-            some |= {part_name(whole, p): cast(FilePart, group[p]) for p in at.tolist()}
+            inside = group.partitions[np.isin(group.at["file"], own)]
+            some |= {part_name(whole, p): cast(FilePart, group[p]) for p in inside.tolist()}
         return self.relocated(shelf.write(shelf.read(some)) if some else {})
 
     def relocated(self, moved: Mapping[str, FilePart]) -> Parts:
@@ -414,6 +409,16 @@ class Parts(Mapping[str, pa.Table]):
         return found
 
 
+def stacked(several: Sequence[Parts]) -> Parts:
+    """All of them, later ones over earlier ones: two neighbours at a time, so that each part is
+    copied a few times only, however many there are."""
+    while len(several) > 1:
+        first, second = several[::2], several[1::2]
+        pairs = zip_longest(first, second, fillvalue=Parts())
+        several = [later.over(earlier) for earlier, later in pairs]
+    return several[0] if several else Parts()
+
+
 def _is_cut(name: str) -> bool:
     """Whether a table is cut by key; very old ones were not, and are refused later. The rules that
     a script takes have names of that, and a colon more."""
@@ -423,9 +428,16 @@ def _is_cut(name: str) -> bool:
     return bool(cut) and name.startswith(_CUT)
 
 
-def _sized(at: np.ndarray, size: int) -> np.ndarray:
-    found = np.zeros(size, _AT)
-    found[: len(at)] = at
+def _with_rows(at: np.ndarray, new: np.ndarray, gone: np.ndarray) -> np.ndarray:
+    """Rows without those of some partitions, and with new ones then."""
+    left = np.concatenate([at[np.isin(at["partition"], gone, invert=True)], new])
+    return left[np.argsort(left["partition"], kind="stable")]
+
+
+def _of_each(at: np.ndarray, partitions: Int64) -> np.ndarray:
+    """A row for each of some partitions; where there is no part, its `file` is `_NONE`."""
+    found = np.zeros(len(partitions), _AT)
+    found[np.searchsorted(partitions, at["partition"])] = at
     return found
 
 

@@ -37,7 +37,7 @@ from tidegate.engine.detect.events.state.partitions import (
     place,
     timers_of,
 )
-from tidegate.engine.detect.events.state.parts import Group, Parts
+from tidegate.engine.detect.events.state.parts import Group, Parts, stacked
 from tidegate.engine.detect.events.state.tables import (
     SCHEMA,
     each_instance,
@@ -308,11 +308,10 @@ def after_tasks(share: Carried, left: Sequence[tuple[Tables, Collection[str]]]) 
     before = Parts.of(share.tables)
     every, seen = before.named([EVERY]), set[str]()
     of_keys = {name for _, names in left for name in names if place(name)[1] != EVERY}
-    after, changed = before.with_({}, of_keys), list[Parts]()
-    for tables, gone in left:
-        changed.append(Parts.of(tables))
-        seen |= {*changed[-1].named([EVERY]), *gone} - of_keys
-        after = changed[-1].over(after)
+    changed = [Parts.of(tables) for tables, _ in left]
+    for own, (_, gone) in zip(changed, left, strict=True):
+        seen |= {*own.named([EVERY]), *gone} - of_keys
+    after = stacked(changed).over(before.with_({}, of_keys))
     kept = {}
     for name in seen:
         some = [

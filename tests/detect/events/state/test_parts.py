@@ -13,7 +13,7 @@ from tests.reference.examples import example_count
 from tidegate.engine.core.state_parts import FilePart, metadata_of
 from tidegate.engine.core.values import FOREVER
 from tidegate.engine.detect.events.state.partitions import EVERY, due_of, marked, part_name, place
-from tidegate.engine.detect.events.state.parts import Parts
+from tidegate.engine.detect.events.state.parts import Parts, stacked
 
 WHOLES = ("node:1f", "occ:a", "apart:2e:occ:a", "keys:3d", "script:4c")
 REST = ("held:a by 3", "script:s:fed:node:1f/0")
@@ -115,6 +115,12 @@ def test_g26_parts_are_a_mapping_of_single_ones(data: st.DataObject) -> None:
         assert all_told(parts.of_task(task, 3)) == all_told(
             {n: p for n, p in parts.named().items() if place(n)[1] % 3 == task or place(n)[1] < 0}
         )
+        every = [before, parts, *(parts.of_task(n, 3) for n in range(3))]
+        some_of_them = data.draw(st.lists(st.sampled_from(every), max_size=5))
+        one_by_one = dict[str, Any]()
+        for one in some_of_them:
+            one_by_one |= all_told(one)
+        assert all_told(stacked(some_of_them)) == one_by_one
         some = data.draw(st.sets(st.integers(EVERY, COUNT - 1)))
         assert all_told(parts.named(some)) == all_told(
             {n: p for n, p in parts.named().items() if place(n)[1] in some}
