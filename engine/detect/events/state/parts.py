@@ -122,6 +122,10 @@ class Group:
         waits = (self.at["due"] <= watermark) | (self.at["old"] <= watermark)
         return np.flatnonzero(waits & (self.at["file"] != _NONE)) + EVERY
 
+    def ages(self, watermark: int) -> bool:
+        """Whether some of it is too old by then."""
+        return bool(((self.at["old"] <= watermark) & (self.at["file"] != _NONE)).any())
+
     @property
     def due(self) -> int:
         """When the first timer is due."""
@@ -301,6 +305,10 @@ class Parts(Mapping[str, pa.Table]):
         tables."""
         groups = [group for whole, group in self.groups.items() if whole not in asleep]
         return {p for group in groups for p in group.waiting(watermark).tolist()}
+
+    def old(self, watermark: int) -> frozenset[str]:
+        """The tables in which something is too old by then."""
+        return frozenset(whole for whole, group in self.groups.items() if group.ages(watermark))
 
     def due(self, asleep: Collection[str]) -> int:
         """When the first timer is due, but for these tables."""
