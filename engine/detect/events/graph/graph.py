@@ -123,13 +123,16 @@ class Graph:
     domains: Mapping[Stream, int]
     censuses: Mapping[str, Census]
 
-    def active(self, arrivals: Collection[str]) -> list[str]:
-        """The rules to step when these event types arrive: those with such an event or a timer, and
-        the rules that they use, which come first."""
+    def active(self, arrivals: Collection[str], old: Collection[str] = ()) -> list[str]:
+        """The rules to step when these event types arrive: those with such an event, a timer, or a
+        node among `old`, and the rules that they use, which come first. `old`: nodes by digest that
+        carry what is too old; it goes when they are stepped."""
         found = {
             rule
             for rule, root in self.roots.items()
-            if root.timed or not self.events[rule].isdisjoint(arrivals)
+            if root.timed
+            or not self.events[rule].isdisjoint(arrivals)
+            or (old and any(node.digest in old for node in root.walk()))
         }
         for rule in reversed([*self.roots]):
             if rule in found:

@@ -119,6 +119,10 @@ class Group:
         """The partitions in which something happens by then though nothing arrives."""
         return self.partitions[(self.at["due"] <= watermark) | (self.at["old"] <= watermark)]
 
+    def ages(self, watermark: int) -> bool:
+        """Whether some of it is too old by then."""
+        return bool(((self.at["old"] <= watermark) & (self.at["file"] != _NONE)).any())
+
     @property
     def due(self) -> int:
         """When the first timer is due."""
@@ -295,6 +299,10 @@ class Parts(Mapping[str, pa.Table]):
         tables."""
         groups = [group for whole, group in self.groups.items() if whole not in asleep]
         return {p for group in groups for p in group.waiting(watermark).tolist()}
+
+    def old(self, watermark: int) -> frozenset[str]:
+        """The tables in which something is too old by then."""
+        return frozenset(whole for whole, group in self.groups.items() if group.ages(watermark))
 
     def due(self, asleep: Collection[str]) -> int:
         """When the first timer is due, but for these tables."""

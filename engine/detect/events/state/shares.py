@@ -75,7 +75,8 @@ class Sharing:
         What is of no graph is in the last share, but for occurrences: what a rule has detected
         refers to others, which are of another share."""
         tables, awake = Parts.of(carried.tables), self._awake(asleep)
-        if not self._may_stay_apart(tables, awake):
+        stay = self._may_stay_apart(tables, awake)
+        if not stay:
             tables = _met(tables, shelf)
         plain, apart = _split(tables)
         shares = []
@@ -93,7 +94,7 @@ class Sharing:
                 others = {_SHARES, *held_for(tables.rest, frozenset().union(*self._events))}
                 held |= {name: t for name, t in tables.rest.items() if name not in others}
             share = Parts(groups, held)
-            if not apart:
+            if not stay:
                 share = _referred_to(share, graph, self._several)
             elif digest:
                 left = {whole: one for whole, one in groups.items() if whole not in self._several}
@@ -109,13 +110,13 @@ class Sharing:
         the others is."""
         each = [self._apart(*one) for one in zip(shares, self._digests, strict=True)]
         whole = Parts.of(united(each, before).tables)
-        if not any(name.startswith(_APART) for name in whole.groups):
+        if not any(n.startswith(_APART) or n in self._several for n in whole.groups):
             return Carried(whole)
         rows = sorted(
             (digest, name)
             for share, digest in zip(shares, self._digests, strict=True)
             for name in Parts.of(share.tables).groups
-            if not name.startswith(_OCCURRENCES)
+            if not (digest and name.startswith(_OCCURRENCES))
         )
         columns = {"share": [row[0] for row in rows], "table": [row[1] for row in rows]}
         table = marked(pa.table(columns).replace_schema_metadata(SCHEMA), 1)
@@ -132,14 +133,15 @@ class Sharing:
 
     def _may_stay_apart(self, tables: Parts, awake: Sequence[frozenset[str]]) -> bool:
         """Whether shares can be made of tables as they are, without what is in them: what a share
-        has was its own before, or nobody refers to what others do."""
+        has was its own before, or nobody refers to what others do. Where a rule has come since,
+        several may refer to what one alone did; that one has it then."""
         plain, apart = _split(tables)
-        if not apart:
-            return self._several.isdisjoint(plain)
+        if not apart and self._several.isdisjoint(plain):
+            return True
         if not apart.keys() <= {*self._digests} or _SHARES not in tables.rest:
             return False
         known = {(row["share"], row["table"]) for row in tables.rest[_SHARES].to_pylist()}
-        return all(
+        return all(("", name) in known for name in self._several & plain.keys()) and all(
             (digest, name) in known
             for names, digest in zip(awake, self._digests, strict=True)
             for name in names & plain.keys()
@@ -163,11 +165,11 @@ class Sharing:
 
 def reunited(tables: Parts, shelf: Shelf | None) -> Parts:
     """The tables in which what was kept apart has met. They are in memory then."""
+    rest = {name: table for name, table in tables.rest.items() if name != _SHARES}
     if not any(whole.startswith(_APART) for whole in tables.groups):
-        return tables
+        return tables if rest.keys() == tables.rest.keys() else tables.beside(rest)
     here = Parts.of(loaded(tables.named(), shelf))
     plain, apart = _split(here)
-    rest = {name: table for name, table in tables.rest.items() if name != _SHARES}
     each = [Carried(Parts(plain, rest)), *(Carried(Parts(own)) for own in apart.values())]
     return Parts.of(united(each).tables)
 

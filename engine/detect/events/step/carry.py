@@ -3,7 +3,7 @@ tables. Only what has changed is written."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import NamedTuple, cast
 
@@ -59,13 +59,14 @@ def carry_on(
     carry: Mapping[str, Carry],
     stored: Carried,
     count: int,
-    timed: Mapping[str, int],
+    timed: Collection[str],
+    behind: Mapping[str, int],
     *,
     of_some: bool = False,
 ) -> Carried:
     """What to carry on, in `count` partitions. The nodes of the step carry on `carry`, the others
-    what they did. `timed`: of the nodes with timers how far they run behind. `of_some`: keys that
-    are not in hand may need what is of every key; it stays."""
+    what they did. `timed`: the nodes with timers. `behind`: of the nodes that run behind, how far.
+    `of_some`: keys that are not in hand may need what is of every key; it stays."""
     graph, decoded = frame.graph, frame.decoded
     anew = bool(stored.tables) and count != count_of(stored.tables.values())
     before = {digest: frame.stored(graph.nodes[digest]) or () for digest in decoded.carry}
@@ -82,7 +83,8 @@ def carry_on(
     kept = Kept(frame, used.carry, used.homes, count, touched)
     written = kept.tables()
     for digest in used.carry.keys() & nodes:
-        written |= _node_parts(graph.nodes[digest], used, kept, frame, timed.get(digest))
+        late = behind.get(digest, 0)
+        written |= _node_parts(graph.nodes[digest], used, kept, frame, late, timed=digest in timed)
     for name in names:
         domain = graph.census_domain(name)
         order, spans = by_partition(used.homes[domain][used.known[name]], count)
@@ -187,9 +189,9 @@ def _events_of(nodes: Sequence[str], frame: Frame) -> frozenset[str] | None:
 
 
 def _node_parts(
-    node: Node, used: _InUse, kept: Kept, frame: Frame, behind: int | None
+    node: Node, used: _InUse, kept: Kept, frame: Frame, behind: int, *, timed: bool
 ) -> dict[str, pa.Table]:
-    """The tables of what a node carries. `behind`: how far it runs behind, if it has timers."""
+    """The tables of what a node carries. `behind`: how far it runs behind."""
     carry, domain = used.carry[node.digest], frame.graph.domain(node)
     whole, keys = concat(carry), used.keys[domain]
     slot = np.repeat(np.arange(len(carry), dtype=np.int16), [len(part) for part in carry])
@@ -201,10 +203,10 @@ def _node_parts(
     found = {}
     for partition, part in sliced(table, spans).items():
         due, timers = FOREVER, 0
-        if behind is not None:
+        if timed:
             instants = cast(Timed, node.shape).due(read_spans(node, part))
             due, timers = int(instants.min(initial=FOREVER)) + behind, len(instants)
-        old = dropped_at(whole.start[spans[partition]], node.horizon_micros)
+        old = dropped_at(whole.start[spans[partition]], node.horizon_micros) + behind
         name = part_name("node:" + node.digest, partition)
         found[name] = marked(part, kept.count, due, timers, old)
     return found

@@ -148,8 +148,11 @@ class ComponentDetector:
     ) -> Shares:
         """What one detector of all rules carried, in shares for a step without some rules. `shelf`:
         see `Sharing.divided`."""
-        asleep = [detector.asleep(parked) for detector in self._detectors]
-        return Shares(tuple(self._sharing.divided(carried, asleep, shelf)))
+        return Shares(tuple(self._sharing.divided(carried, self.asleep(parked), shelf)))
+
+    def asleep(self, parked: Collection[str]) -> list[frozenset[str]]:
+        """Of each share the nodes, by digest, that are not stepped without some rules."""
+        return [detector.asleep(parked) for detector in self._detectors]
 
     def united(
         self,

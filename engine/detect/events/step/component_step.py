@@ -88,7 +88,7 @@ class ComponentStep:
         `beside`: is done in the same job. Raises as it does, and EngineError `state-apart`."""
         stored = Parts.of(carried.tables)
         shares = self._apart.divided(Carried(stored), parked, shelf)
-        self._idle = unread is None and self._nothing_happens(shares, batches, watermark)
+        self._idle = unread is None and self._nothing_happens(shares, batches, watermark, parked)
         rows = sum(map(len, batches.values())) + (unread.estimate if unread else 0)
         tasks, count = (1, stored.count) if self._idle else division(
             self._executors.slots, rows, stored.count, stored.instances, stored.largest,
@@ -128,15 +128,20 @@ class ComponentStep:
         return ComponentsStepped(stepped, sum(counts), made.counted, made.fired, busy)
 
     def _nothing_happens(
-        self, shares: Shares, batches: Mapping[str, Batch], watermark: int
+        self,
+        shares: Shares,
+        batches: Mapping[str, Batch],
+        watermark: int,
+        parked: Collection[str],
     ) -> bool:
         """Whether a step changes nothing in any component: nothing arrives for it, and nothing in
         its partitions waits for the watermark."""
-        keyed = zip(self._apart.components.keyed, shares.each, strict=False)
+        asleep = self._apart.asleep(parked)
+        keyed = zip(self._apart.components.keyed, shares.each, asleep, strict=False)
         return self._adopted and not any(
             any(len(batches[event]) for event in component.events.keys() & batches.keys())
-            or Parts.of(share.tables).waiting(watermark, ())
-            for component, share in keyed
+            or Parts.of(share.tables).waiting(watermark, {"node:" + digest for digest in own})
+            for component, share, own in keyed
         )
 
     def _map(self, call: Callable[[Any], Any], given: Sequence[Any]) -> Iterable[Any]:

@@ -92,11 +92,9 @@ class Detector:
             if micros is not None
             for node in roots[name].walk()
         }
-        self._timed = {
-            digest: self.behind_micros(digest)
-            for digest, node in self._graph.nodes.items()
-            if isinstance(node.shape, Timed)
-        }
+        self._timed = frozenset(
+            digest for digest, node in self._graph.nodes.items() if isinstance(node.shape, Timed)
+        )
         self._shown = [name for name in self._rules if name in rulebook.rules]
 
     @property
@@ -159,6 +157,7 @@ class Detector:
         partitions: int = 1,
         *,
         of_some: bool = False,
+        old: Collection[str] = (),
     ) -> Stepped:
         """One step over one bucket. Returns the detections of each rule that has any, in the
         rulebook's order; what to carry on; and the watermark that the step has reached. After a
@@ -175,7 +174,7 @@ class Detector:
 
         What is carried on is cut into so many `partitions`. `of_some`: what was carried is the
         parts of some partitions only, and that of every key. Then what arrives is of these, and
-        what is of every key stays: other keys may need it.
+        what is of every key stays: other keys may need it. `old`: see `Graph.active`.
 
         The event types of rules that run behind have names such as `a by 3`. Their arrivals are
         only those up to the rule's own watermark (`held_back.released`).
@@ -192,14 +191,15 @@ class Detector:
             timers = Timers(limit)
             try:
                 until = Until(watermark, min(last, watermark), timers)
-                frame, found, carry = self._stepped(known, arrivals, until, parked)
+                frame, found, carry = self._stepped(known, arrivals, until, parked, old)
                 reached = timers.reached(watermark)
             except FloodError as flood:
                 reached = flood.reached
             if reached >= watermark:
                 left = Carried({}, frozenset(carried.tables))
                 if watermark != FOREVER:
-                    left = carry_on(frame, carry, carried, partitions, self._timed, of_some=of_some)
+                    given = carried, partitions, self._timed, self._behind
+                    left = carry_on(frame, carry, *given, of_some=of_some)
                 return Stepped(found, left, watermark)
             watermark, arrivals = reached, arrivals.until(reached)
 
@@ -207,7 +207,7 @@ class Detector:
         """What was carried, all of it, in so many partitions."""
         known = decoded(self._graph, carried)
         frame = open_frame(self._graph, {}, known, of_batches({}), self._ranking)
-        return carry_on(frame, {}, carried, partitions, self._timed)
+        return carry_on(frame, {}, carried, partitions, self._timed, self._behind)
 
     def _stepped(
         self,
@@ -215,10 +215,12 @@ class Detector:
         arrivals: Timeline,
         until: Until,
         parked: Collection[str],
+        old: Collection[str],
     ) -> tuple[Frame, tuple[Detections, ...], dict[str, Carry]]:
         """A step that goes so far: what it knows, detects, and carries on by node."""
         stopped = self._stopped(parked)
-        rules = [rule for rule in self._graph.active(arrivals.counts) if rule not in stopped]
+        active = self._graph.active(arrivals.counts, old)
+        rules = [rule for rule in active if rule not in stopped]
         nodes = {n.digest: n for rule in rules for n in self._graph.roots[rule].walk()}
         frame = open_frame(self._graph, nodes, known, arrivals, self._ranking)
         shown, done = self._run(frame, rules, until)

@@ -48,6 +48,9 @@ class Partitioned:
         self._spread = _spread(graph).union(*(graph.events[rule] for rule in needing))
         used = {*_uses_apart(graph)}.union(*(graph.uses[rule] for rule in needing))
         self._spread_timed = any(graph.roots[rule].timed for rule in used | needing)
+        self._patient = self._asleep(() if self._spread_timed else self._resting)
+        """Of those the nodes, where time changes nothing of them: what is too old goes when all
+        partitions are touched."""
         self._events_behind = frozenset(
             e for e in detector.events if EventKey.of(e).behind is not None
         )
@@ -79,16 +82,17 @@ class Partitioned:
         batches, held = released(stored, batches, self._events_behind, watermark)
         before = tables.count
         most = wanted(before, tables.largest, self._count_max) if count is None else count
-        due = tables.waiting(watermark, self._asleep(parked))
+        due = tables.waiting(watermark, self._patient | self._asleep(parked))
         touched = None if most > before else self._touched(batches, due, before)
         some = tables.named(touched)
         known = carried.decoded if touched is None else None
         read = Carried(loaded(some, shelf), decoded=known)
         of_some = touched is not None
+        old = [whole.removeprefix("node:") for whole in tables.old(watermark)]
         if of_some:
             parked = self._resting.union(parked)
         made = self.detector.step(
-            read, batches, watermark, last, parked, limit, most, of_some=of_some
+            read, batches, watermark, last, parked, limit, most, of_some=of_some, old=old
         )
         self._adopted = True
         if watermark == FOREVER:

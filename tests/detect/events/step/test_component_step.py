@@ -249,6 +249,22 @@ def test_g26_rows_that_wait_for_late_ones_stay_with_the_driver() -> None:
     assert not any(map(is_held, carried.tables))
 
 
+def test_g26_executors_have_nothing_to_do_once_what_was_too_old_is_gone() -> None:
+    """Nothing arrives for rule `r` any more. Nor have they while it is parked."""
+    book = loaded("ab", "t", r="on: 'a ; b within 80 us', per: k", s="on: t")
+    executors = InProcess(2)
+    apart, left = ComponentStep(book, {"r": 0, "s": 0}, {}, executors, 16), Carried()
+    for event, at, parked, mapped in (
+        ("a", 1, (), 1),
+        ("t", 95, ("r",), 1),
+        ("t", 96, (), 2),
+        ("t", 97, (), 2),
+    ):
+        left = apart.step(left, rows(event, at, k=[*range(40)]), at, parked).carried
+        assert len(executors.tasks) == mapped
+        assert any(name.startswith("node:") for name in left.tables) == (mapped == 1)
+
+
 @pytest.fixture
 def filed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FileShelf:
     """Every part is a file."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
@@ -25,7 +25,8 @@ from tidegate.engine.core.event_names import Edge
 from tidegate.engine.core.values import Batch, Carried, Detections
 from tidegate.engine.detect.events.state import partitions
 from tidegate.engine.detect.events.state.decoded import decoded
-from tidegate.engine.detect.events.step import carry
+from tidegate.engine.detect.events.state.partitions import EVERY, place
+from tidegate.engine.detect.events.step import carry, partitioned_detector
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.rules.errors import EngineError
@@ -169,6 +170,58 @@ def test_g26_what_is_too_old_goes_where_nothing_arrives() -> None:
     assert 100 < kept.instances() < 200  # the others stay for an eighth longer
     kept.step("b", [500], 95)
     assert kept.instances() == 0
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
+    """The partitions that each step reads."""
+    found = list[set[int]]()
+
+    def noted(tables: Mapping[str, pa.Table], _: object) -> Mapping[str, pa.Table]:
+        found.append({place(name)[1] for name in tables})
+        return tables
+
+    monkeypatch.setattr(partitioned_detector, "loaded", noted)
+    return found
+
+
+def test_g26_what_is_too_old_goes_though_nothing_arrives_for_its_rule(read: list[set[int]]) -> None:
+    """Else each step would read it, and leave it as it was."""
+    book = loaded("ab", "tu", r="on: 'a ; b within 80 us', per: k", s="on: t ; u")
+    stepper, carried = Partitioned(Detector(book, {"r": 0, "s": 0}), 16), Carried()
+    for event, at in (("a", 1), ("t", 2), ("u", 95), ("u", 96)):
+        carried = stepper.step(carried, rows(event, range(200), at), at).carried
+    assert len(read[2]) == 17
+    assert read[3] == {EVERY}
+    assert {place(name)[1] for name in carried.tables} == {EVERY}
+
+
+def test_g26_what_is_too_old_by_its_rules_clock_is_not_read_before(read: list[set[int]]) -> None:
+    book = loaded("ab", "tu", r="on: 'a ; b within 80 us', per: k", s="on: t ; u")
+    late = Detector(book, {"r": 0, "s": 0}, lateness={"r": 3_000})
+    stepper, carried = Partitioned(late, 16), Carried()
+    for event, at in (("a", 1), ("t", 3_010), ("t", 3_011), ("u", 3_085), ("u", 3_095)):
+        carried = stepper.step(carried, rows(event, range(200), at), at).carried
+    assert read[3] == {EVERY}
+    assert len(read[4]) == 17
+    assert {place(name)[1] for name in carried.tables} == {EVERY}
+
+
+def test_g26_what_is_too_old_of_a_rule_that_waits_for_all_keys_is_not_read(
+    read: list[set[int]],
+) -> None:
+    """Rule `s` is stepped where all partitions are touched; what is too old of it goes then."""
+    texts = {
+        "r": "on: a ; b, per: [k, v]",
+        "s": "on: 'c ; r within 80 us', per: k",
+        "q": "on: t ; u",
+    }
+    book = loaded("abc", "tu", **texts)
+    stepper, carried = Partitioned(Detector(book, dict.fromkeys(texts, 0)), 16), Carried()
+    for event, at in (("c", 1), ("c", 2), ("u", 95), ("a", 96), ("u", 97)):
+        carried = stepper.step(carried, rows(event, range(200), at), at).carried
+    assert not read[2]
+    assert not any(name.startswith("occ:c") for name in carried.tables)
 
 
 def test_g26_keys_in_hand_stay_in_their_partitions_when_others_go() -> None:

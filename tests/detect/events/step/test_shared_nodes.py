@@ -49,15 +49,20 @@ def meetings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def detected(way: str, rules: Mapping[str, str], history: History) -> list[str]:
-    """The rules that detect something, each time as in one share. A step for each line."""
-    book = loaded("ab", "tuwx", **rules)
-    plan = Plan(book, dict.fromkeys(rules, 0), {})
-    whole, strata = Partitioned(plan.detector(None), 1), StratifiedDetector(plan, MOST)
-    apart = ComponentStep(book, plan.activations, {}, InProcess(1), MOST)
+def detected(
+    way: str, rules: Mapping[str, str], history: History, *, later: int = 0, **added: str
+) -> list[str]:
+    """The rules that detect something, each time as in one share. A step for each line; from line
+    `later` on with rules that are `added`."""
     expected, carried, found = Carried(), Carried(), list[str]()
     for number, (event, millis, key) in enumerate(history):
         at = 1_000 * millis
+        if number in (0, later):
+            running = {**rules, **added} if number >= later else rules
+            book = loaded("ab", "tuwx", **running)
+            plan = Plan(book, dict.fromkeys(running, 0), {})
+            whole, strata = Partitioned(plan.detector(None), 1), StratifiedDetector(plan, MOST)
+            apart = ComponentStep(book, plan.activations, {}, InProcess(1), MOST)
         arriving = identified(batches(book, [(event, at, {"k": key, "v": key})]), number)
         of_whole = whole.step(expected, arriving, at)
         if way == "strata":
@@ -115,3 +120,23 @@ def test_g26_components_do_not_meet_where_one_drops_all_of_a_node(meetings: list
     late = [("a", 5_000 + n, n) for n in range(4)]
     assert not detected("executors", rules, [("t", 1_000, 0), *late])
     assert not meetings
+
+
+def test_g26_what_the_drivers_rules_alone_carry_does_not_make_shares_meet(
+    meetings: list[str],
+) -> None:
+    """Rule `r` looks at t's, but keeps none. If they met, each bucket would read all files."""
+    rules = {"r": "on: a ; t, per: k", "s": "on: t ; u"}
+    later = [("a", 3_000 + n, n) for n in range(4)]
+    history = [("a", 1_000, 9), ("t", 2_000, 0), *later, ("u", 4_000, 0), ("t", 5_000, 0)]
+    assert detected("executors", rules, history) == ["r", "s", "r"]
+    assert not meetings
+
+
+def test_g26_a_rule_comes_that_looks_at_what_a_component_alone_carried() -> None:
+    """The t's were of two shares before the rule came, the u's of one."""
+    rules = {"r": "on: '(t and u) ; a', per: k", "s": "on: t ; x"}
+    history = [("t", 1_000, 0), ("u", 2_000, 0), ("w", 3_000, 0), ("a", 4_000, 1), ("x", 5_000, 0)]
+    more = [("u", 6_000, 0), ("x", 7_000, 0), ("a", 8_000, 2)]
+    found = detected("executors", rules, [*history, *more], later=3, q="on: u ; x")
+    assert found == ["r", "s", "s", "q", "r"]
