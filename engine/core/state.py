@@ -102,7 +102,8 @@ class SourceSnapshot:
 @dataclass(frozen=True, slots=True)
 class BucketReport:
     """One line of `run --json`. `rejected`: how many rows and signals could not become occurrences,
-    with the faults of scripts. `detected_by`: `driver` or `executors`; `because`: why."""
+    with the faults of scripts. `firings`: those too whose condition failed, and those that were
+    damped. `detected_by`: `driver` or `executors`; `because`: why."""
 
     bucket: int
     watermark: int

@@ -98,7 +98,7 @@ def _rule(
     stores = {own: bounds[own_context(rule.pattern)]}
     if not isinstance(rule.pattern.on, w.Window):
         stores |= {context: bounds[context] for context in Context if context is not own}
-    if graph.tells_keys_apart(rule.name):
+    if graph.repeated(rule.name):
         stores = {context: replace(b, forgets_micros=None) for context, b in stores.items()}
     said = Sentences(rule, book.rules)
     return Rule(
@@ -195,11 +195,13 @@ def _never_forget(
     """Warnings of keyed rules that keep something of every key for ever (G13)."""
     for rule in rules:
         found = bounds[rule.name][own_context(rule.pattern)]
-        if graph.tells_keys_apart(rule.name):
+        if repeated := graph.repeated(rule.name):
             message = (
                 f"{rule.name} never forgets: it keeps every key it has seen, to tell them apart"
             )
-            yield Problem("never-forgets", message, rule.place, "start it by a keyed event")
+            names = " and ".join(f"`{name}`" for name in repeated)
+            hint = f"it repeats {names} for each of them: use events that have the key"
+            yield Problem("never-forgets", message, rule.place, hint)
         elif rule.pattern.key_names and found.exists and not found.forgets:
             message = f"{rule.name} never forgets: it keeps something of every key it has seen"
             yield Problem("never-forgets", message, rule.place, "; ".join(found.advice))

@@ -86,7 +86,7 @@ def clause(e: x.Expression, names: Names, *, again: bool = True) -> Clause:
     operator, operands, more = _read(e)
     values = {key: names.of(given) if isinstance(given, x.Expression) else given
               for key, given in more.items()}  # fmt: skip
-    if again and operator in (";", "not") and values["a"] == values[_LAST[operator]]:
+    if again and operator in _LAST and values["a"] == values[_LAST[operator]]:
         values[_LAST[operator]] = f"another {values['a']}"
     each = [names.of(operand) for operand in operands]
     values |= {"all": listed(each), "any": listed(each, "or"), "chain": ", then ".join(each)}
@@ -97,8 +97,8 @@ def clause(e: x.Expression, names: Names, *, again: bool = True) -> Clause:
     return Clause(operator, values, operands, (*reversed(filters),), instances)
 
 
-_LAST = {";": "b", "not": "c"}
-_INSTANCES = {";": 1, "not": 1}
+_LAST = {"; again": "b", "not again": "c"}
+_INSTANCES = {";": 1, "; again": 1, "not": 1, "not again": 1}
 _Read = tuple[str, _Operands, dict[str, x.Expression | str]]
 
 
@@ -124,12 +124,12 @@ def _read(e: x.Expression) -> _Read:
         case x.Seq():
             stages = _chain(e)
             if len(stages) == 2:
-                return ";", stages, {"a": stages[0], "b": stages[1]}
+                return f";{_again(*stages)}", stages, {"a": stages[0], "b": stages[1]}
             return "; ;", stages, {}
         case x.Not(absent=absent, opener=a, closer=x.Own(duration=d)):
             return "not [d]", (a,), {"a": a, "x": absent, "d": format_duration(d)}
         case x.Not(absent=absent, opener=a, closer=c):
-            return "not", (a, c), {"a": a, "x": absent, "c": c}
+            return f"not{_again(a, c)}", (a, c), {"a": a, "x": absent, "c": c}
         case x.Plus(base=base, duration=d):
             return "+", (base,), {"a": base, "d": format_duration(d)}
         case x.Nth(part=part, index=index):
@@ -143,6 +143,11 @@ def _read(e: x.Expression) -> _Read:
     return _of_window_operator(e)
 
 
+def _again(first: x.Expression, last: x.Expression) -> str:
+    """The end of a template's name: what comes first and what comes last are one event."""
+    return " again" if unlabelled(first) == unlabelled(last) else ""
+
+
 def _of_window_operator(e: x.Expression) -> _Read:
     """`A`, `A*`, `P` and `P*`."""
     match e:
@@ -153,13 +158,12 @@ def _of_window_operator(e: x.Expression) -> _Read:
         case x.AperiodicStar(opener=a, part=b, closer=x.Own(duration=d)):
             return "A* [d]", (a, b), {"a": a, "b": b, "d": format_duration(d)}
         case x.AperiodicStar(opener=a, part=b, closer=c):
-            again = " again" if unlabelled(a) == unlabelled(c) else ""
-            return f"A*{again}", (a, b, c), {"a": a, "b": b, "c": c}
+            return f"A*{_again(a, c)}", (a, b, c), {"a": a, "b": b, "c": c}
         case (
             x.Periodic(opener=a, period=p, closer=c) | x.PeriodicStar(opener=a, period=p, closer=c)
         ):
             sign = "P*" if isinstance(e, x.PeriodicStar) else "P"
-            again = " again" if sign == "P*" and unlabelled(a) == unlabelled(c) else ""
+            again = _again(a, c) if sign == "P*" else ""
             values: dict[str, x.Expression | str] = {"a": a, "d": format_duration(p)}
             if isinstance(c, x.Own):
                 return f"{sign} [d]", (a,), {**values, "e": format_duration(c.duration)}

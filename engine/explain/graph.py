@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tidegate.engine.core.event_names import EventKey
@@ -73,7 +73,7 @@ class Nodes:
         _, self._graph = compile_book(replace(book, rules=rules), dict.fromkeys(rules, 0), {})
         self._stored: dict[str, Stored] = {}
         self._rules: dict[str, dict[str, None]] = {}
-        self._apart: set[str] = set()
+        self._repeats: dict[str, set[str]] = {}
         self.searched: set[str] = set()
         """The rules with a node that searches."""
         self.scanned: set[str] = set()
@@ -82,7 +82,7 @@ class Nodes:
             for node in root.walk():
                 self._rules.setdefault(node.digest, {})[EventKey.of(rule).event] = None
                 if isinstance(node.shape, Repeated):
-                    self._apart.add(rule)
+                    self._repeats.setdefault(EventKey.of(rule).event, set()).update(_events(node))
                 if isinstance(node.shape, Choice):
                     self.searched.add(rule)
                 if isinstance(node.shape, Assignments):
@@ -96,9 +96,9 @@ class Nodes:
         """All nodes; operands come first."""
         return tuple(self._shown(node) for node in self._graph.nodes.values())
 
-    def tells_keys_apart(self, rule: str) -> bool:
-        """Whether a rule remembers all keys, to repeat broadcasts for each of them."""
-        return rule in self._apart
+    def repeated(self, rule: str) -> list[str]:
+        """The events that a rule repeats for each key, for which it remembers all keys."""
+        return sorted(self._repeats.get(rule, ()))
 
     def below(self, root: str) -> set[str]:
         """The ids of a node and of all that it needs."""
@@ -154,6 +154,15 @@ class Nodes:
 
 def _id(node: running.Node) -> str:
     return node.digest[:ID_DIGITS]
+
+
+def _events(node: running.Node) -> Iterator[str]:
+    """The events and rules that a node sees, as they are written."""
+    for each in node.walk():
+        if isinstance(each.shape, Event):
+            yield EventKey.of(each.shape.event).written
+        elif isinstance(each.shape, Detection):
+            yield EventKey.of(each.shape.rule).written
 
 
 def _operands(node: running.Node) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ PARTS_MAX = 4
 """Parts of an expression that have a sentence of their own."""
 _ANY = frozenset({"event", "P", "P [d]", "+"})
 """The operators that choose in the same way whatever their operands are. So do windows."""
-_PAIRED = frozenset({";", "not"})
+_PAIRED = frozenset({";", "; again", "not", "not again"})
 """The operators of which something can be said that holds with a `where`, too."""
 _LEAVES = (x.Name, x.Edge, x.Clock, x.Cron)
 _LATEST = (Context.RESTRICTED, Context.RECENT)

@@ -148,7 +148,8 @@ TEN: Mapping[str, Trouble] = {
     "a quiet source": Trouble(
         "quiet_source",
         quiet_source,
-        "table transactions has brought nothing for 31 min; its longest pause before was 60 s",
+        "table transactions has brought nothing for 31 min; the longest pause between its last 10 "
+        "arrivals was 60 s",
         "look at what writes it",
     ),
     "a state that grows": Trouble(

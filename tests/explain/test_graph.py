@@ -119,11 +119,20 @@ def test_g13_broadcasts_repeated_for_each_key_are_warned_of(tmp_path: Path) -> N
         "'t' has no k: each of its occurrences goes to every k",
         "r never forgets: it keeps every key it has seen, to tell them apart",
     ]
+    assert found["warnings"][-1]["hint"].startswith("it repeats `t` for each of them")
     assert found["rules"][0]["stores"]["restricted"]["forgets_micros"] is None
     assert (
         "Remembers at most 1 instance of each k with 1 occurrence, for ever."
         in (found["rules"][0]["sentences"])
     )
+
+
+def test_g13_what_is_repeated_for_each_key_is_named_where_the_rule_begins_by_the_key(
+    tmp_path: Path,
+) -> None:
+    found = explained(tmp_path, r="on: 'A*(a, b, t) within 5 s', per: {a: k}")
+    (warning,) = (one for one in found["warnings"] if one["code"] == "never-forgets")
+    assert warning["hint"].startswith("it repeats `b` and `t` for each of them: use")
 
 
 def test_disabled_rules_are_shown_too(tmp_path: Path) -> None:

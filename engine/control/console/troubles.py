@@ -215,8 +215,8 @@ def _quiet(facts: Facts) -> Iterator[Trouble]:
         silence = quiet_for(times, facts.now)
         if silence is not None and source not in behind:
             before = max(later - earlier for later, earlier in pairwise(times)) / 1e6
-            said = f"{source} has brought nothing for {age_text(silence)}; its longest pause"
-            said += f" before was {age_text(before)}"
+            said = f"{source} has brought nothing for {age_text(silence)}; the longest pause"
+            said += f" between its last {len(times)} arrivals was {age_text(before)}"
             ways = ["look at what writes it"]
             yield Trouble(
                 "warning", "quiet_source", source, said, json_text.instant(times[0]), ways
@@ -224,8 +224,8 @@ def _quiet(facts: Facts) -> Iterator[Trouble]:
 
 
 def quiet_for(times: Sequence[int], now: int) -> float | None:
-    """For how many seconds a source has been quieter than it ever was, None if it is not. `times`:
-    of its last arrivals, newest first, microseconds."""
+    """For how many seconds a source has been quieter than it was lately, None if it is not.
+    `times`: of its last arrivals, newest first, microseconds."""
     if len(times) < ARRIVALS_MIN:
         return None
     longest = max(later - earlier for later, earlier in pairwise(times))

@@ -12,7 +12,12 @@ from tests.control.planted import MINUTE, Planted
 from tests.control.plants import TEN
 from tests.support import make
 from tests.support.make import SECOND
-from tidegate.engine.control.console.troubles import ARRIVALS_MIN, growth, quiet_for
+from tidegate.engine.control.console.troubles import (
+    ARRIVALS_MIN,
+    PAUSES_SEEN,
+    growth,
+    quiet_for,
+)
 from tidegate.engine.core.lifecycle import IDLE, STARTING
 from tidegate.engine.core.state import Parked
 from tidegate.engine.store import open_store
@@ -126,6 +131,15 @@ def test_a_signal_that_comes_no_more_is_named(planted: Planted) -> None:
         planted.store.of("bank").signals.raise_signal(signal)
     [trouble] = planted.troubles().pop("quiet_source")
     assert trouble["subject"] == "signal atm_empty"
+
+
+def test_a_longer_pause_than_the_one_that_is_told_lies_further_back(planted: Planted) -> None:
+    begin = planted.now - 60 * MINUTE
+    for n, minutes in enumerate([0, *range(20, 21 + PAUSES_SEEN)]):
+        signal = make.signal(f"s{n}", begin + minutes * MINUTE // 2, event="atm_empty")
+        planted.store.of("bank").signals.raise_signal(signal)
+    [trouble] = planted.troubles().pop("quiet_source")
+    assert trouble["said"].endswith("the longest pause between its last 20 arrivals was 30 s")
 
 
 @pytest.mark.parametrize("state", [IDLE, STARTING])
