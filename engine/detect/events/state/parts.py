@@ -121,7 +121,7 @@ class Group:
 
     def ages(self, watermark: int) -> bool:
         """Whether some of it is too old by then."""
-        return bool(((self.at["old"] <= watermark) & (self.at["file"] != _NONE)).any())
+        return bool((self.at["old"] <= watermark).any())
 
     @property
     def due(self) -> int:
