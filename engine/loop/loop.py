@@ -101,10 +101,10 @@ class Loop:
         OutageError `recover` goes on from there.
         """
         plan: Plan | None = None
-        failures = 0
+        failures, tries = 0, dict[str, float]()
         try:
             while True:
-                self.stages = Stages()
+                self.stages = Stages(tries)
                 self.ports.check_lease()
                 now, arrived = self.planner.look()
                 if self._carry_out(arrived) + self._run():
@@ -129,12 +129,12 @@ class Loop:
                 except TooManyError as many:
                     self.planner.sites.fewer(plan, many.found)
                 except Exception as error:
-                    if self.planner.sites.goes_on_without(plan, error):
-                        continue
-                    failures += 1
-                    until = _until_after(error, failures, plan, until)
+                    if not self.planner.sites.goes_on_without(plan, error):
+                        failures += 1
+                        until = _until_after(error, failures, plan, until)
                 else:
                     return self._act(self._commit(compiled, taken))
+                tries = tries | {n: s for n, s in self.stages.seconds.items() if n != "act"}
         except Exception as error:
             with suppress(EngineError):  # the store may be away; the next bucket does it then
                 self._give_up()

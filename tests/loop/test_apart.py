@@ -3,6 +3,8 @@ after all."""
 
 from __future__ import annotations
 
+from itertools import count
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from tests.loop.test_site import BOOK, Beside, drained, fired
 from tests.support.executors import InProcess
 from tests.support.make import SECOND
+from tidegate.engine.core.text import logs
 from tidegate.engine.core.values import Signal
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.rules.errors import EngineError
@@ -135,6 +138,27 @@ def test_g26_commits_that_change_no_rows_make_a_bucket_no_longer(
     bench.clock.at += 60 * SECOND
     assert {*drained(bench)} == {("executors", READ)}
     assert [r.detections for r in bench.reports if r.detections] == [2] * 4
+
+
+def test_the_seconds_of_a_bucket_are_those_of_all_its_tries(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More is found in 7 rows, and in 3, than the driver takes: a second of this clock each."""
+    clock = count()
+    monkeypatch.setattr(logs, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    rules = "one: {on: row, per: id}, two: {on: row, per: id}, three: {on: row, per: id}"
+    text = KEYED[: KEYED.index("rules:")] + f"rules: {{{rules}}}\n"
+    bench = Beside(store, COMMITS, "detect: spark, driver_rows_max: 2", text)
+    first = bench.loop.bucket()
+    assert first is not None
+    tries = len(executors(bench).tasks)
+    assert tries > 1
+    assert first.seconds == {
+        "plan": tries, "capture": tries, "detect": tries, "evaluate": 1, "commit": 1, "act": 1,
+    }  # fmt: skip
+    second = bench.loop.bucket()
+    assert second is not None
+    assert second.seconds["detect"] == len(executors(bench).tasks) - tries
 
 
 def test_g26_what_only_timers_have_found_makes_no_later_bucket_smaller(store: SqlStore) -> None:

@@ -69,8 +69,10 @@ def stage_of(what: str) -> Iterator[Stage]:
 
 @dataclass(slots=True)
 class Stages:
-    """The stages of one bucket: which is in hand, and how long each of them took, by name."""
+    """The stages of one bucket: which is in hand, and how long each of them took, by name.
+    `before`: how long they took in tries that came to nothing."""
 
+    before: Mapping[str, float] = field(default_factory=dict)
     now: Stage | None = None
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -83,7 +85,8 @@ class Stages:
                 yield
         finally:
             self.now = None
-            self.seconds[name] = round(time.perf_counter() - begun, 6)
+            took = time.perf_counter() - begun
+            self.seconds[name] = round(self.before.get(name, 0.0) + took, 6)
 
 
 def begin(what: str, count: int, done: int = 0) -> None:
