@@ -75,13 +75,14 @@ class Sharing:
         What is of no graph is in the last share, but for occurrences: what a rule has detected
         refers to others, which are of another share."""
         tables, awake = Parts.of(carried.tables), self._awake(asleep)
-        stay = self._may_stay_apart(tables, awake)
-        if not stay:
+        known = _shares_of(tables)
+        owners = self._owners(tables, awake, known)
+        if owners is None:
             tables = _met(tables, shelf)
         plain, apart = _split(tables)
         shares = []
-        for own, graph, events, digest in zip(
-            awake, self._graphs, self._events, self._digests, strict=True
+        for own, graph, events, digest, owner in zip(
+            awake, self._graphs, self._events, self._digests, owners or self._digests, strict=True
         ):
             groups = {
                 whole: group
@@ -94,11 +95,12 @@ class Sharing:
                 others = {_SHARES, *held_for(tables.rest, frozenset().union(*self._events))}
                 held |= {name: t for name, t in tables.rest.items() if name not in others}
             share = Parts(groups, held)
-            if not stay:
+            if owners is None:
                 share = _referred_to(share, graph, self._several)
-            elif digest:
-                left = {whole: one for whole, one in groups.items() if whole not in self._several}
-                share = Parts({**left, **apart.get(digest, {})}, held)
+            else:
+                alone = {w: g for w, g in groups.items() if not self._met_by(w, owner, known)}
+                theirs = {w: g for w, g in apart.get(owner, {}).items() if w in own}
+                share = Parts({**alone, **theirs}, held)
             shares.append(Carried(share))
         return shares
 
@@ -107,16 +109,16 @@ class Sharing:
     ) -> Carried:
         """`united`; occurrences do not meet. Tables of occurrences to which several graphs refer
         have names of their own for each share but the last. A table says of which share each of
-        the others is."""
+        the others is: when rules come, several may refer to what one alone did."""
         each = [self._apart(*one) for one in zip(shares, self._digests, strict=True)]
         whole = Parts.of(united(each, before).tables)
-        if not any(n.startswith(_APART) or n in self._several for n in whole.groups):
+        if len(self._graphs) == 1 or not whole.groups:
             return Carried(whole)
         rows = sorted(
             (digest, name)
             for share, digest in zip(shares, self._digests, strict=True)
             for name in Parts.of(share.tables).groups
-            if not (digest and name.startswith(_OCCURRENCES))
+            if not (digest and name in self._several)
         )
         columns = {"share": [row[0] for row in rows], "table": [row[1] for row in rows]}
         table = marked(pa.table(columns).replace_schema_metadata(SCHEMA), 1)
@@ -131,22 +133,37 @@ class Sharing:
         }
         return Carried(Parts(groups, tables.rest))
 
-    def _may_stay_apart(self, tables: Parts, awake: Sequence[frozenset[str]]) -> bool:
-        """Whether shares can be made of tables as they are, without what is in them: what a share
-        has was its own before, or nobody refers to what others do. Where a rule has come since,
-        several may refer to what one alone did; that one has it then."""
+    def _owners(
+        self,
+        tables: Parts,
+        awake: Sequence[frozenset[str]],
+        known: Mapping[str, Collection[str]],
+    ) -> list[str] | None:
+        """By share the one that had its tables before: itself, or with other rules another. None:
+        there is none, and shares cannot be made of tables without what is in them. `known`: see
+        `_shares_of`.
+
+        Example: rules come that look at one more event type. Their component has another digest
+        then, and what was its own before lies under the old one."""
         plain, apart = _split(tables)
-        if not apart and self._several.isdisjoint(plain):
-            return True
-        if not apart.keys() <= {*self._digests} or _SHARES not in tables.rest:
-            return False
-        known = {(row["share"], row["table"]) for row in tables.rest[_SHARES].to_pylist()}
-        return all(("", name) in known for name in self._several & plain.keys()) and all(
-            (digest, name) in known
-            for names, digest in zip(awake, self._digests, strict=True)
-            for name in names & plain.keys()
-            if not name.startswith(_OCCURRENCES)
-        )
+        several = self._several & plain.keys()
+        if not (apart or several):
+            return [*self._digests]
+        if not several <= known.keys():
+            return None
+        found = []
+        for names, digest in zip(awake, self._digests, strict=True):
+            own = (n for n in names & plain.keys() if not n.startswith(_OCCURRENCES))
+            able = [frozenset(known.get(name, ())) for name in own]
+            both = frozenset.intersection(*able) if able else frozenset((digest,))
+            if not both:
+                return None
+            found.append(digest if digest in both else min(both))
+        return found
+
+    def _met_by(self, whole: str, owner: str, known: Mapping[str, Collection[str]]) -> bool:
+        """Whether a table has occurrences to which several graphs refer, of another share."""
+        return whole in self._several and owner not in known[whole]
 
     def _awake(self, asleep: Sequence[Collection[str]]) -> list[frozenset[str]]:
         """The tables that each graph carries, without those that its own step leaves as they are
@@ -177,6 +194,14 @@ def reunited(tables: Parts, shelf: Shelf | None) -> Parts:
 def _met(tables: Parts, shelf: Shelf | None) -> Parts:
     """`reunited`, all in memory: what shares are made of that may not stay apart."""
     return Parts.of(loaded(reunited(tables, shelf).named(), shelf)).beside(tables.rest)
+
+
+def _shares_of(tables: Parts) -> dict[str, set[str]]:
+    """By table the shares that have it, as far as that is said; not what lies apart."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for row in tables.rest[_SHARES].to_pylist() if _SHARES in tables.rest else ():
+        found[row["table"]].add(row["share"])
+    return found
 
 
 def _split(tables: Parts) -> tuple[dict[str, Group], dict[str, dict[str, Group]]]:

@@ -211,7 +211,7 @@ def test_g26_what_executors_leave_is_written_where_it_differs() -> None:
     apart = ComponentStep(book, {"r": 0}, {}, InProcess(8), 256)
     _, carried, _ = apart.step(Carried(), rows("a", 1, k=[*range(1_000)]), 1)
     assert carried.changed == carried.tables.keys()
-    parts = {name.rpartition("/")[2] for name in carried.tables}
+    parts = {name.rpartition("/")[2] for name in carried.tables if "/" in name}
     assert len(parts) >= 8  # a slot has one at least
     made, carried, _ = apart.step(carried, rows("b", 2, k=[7]), 2)
     assert [len(d) for d in made] == [1]

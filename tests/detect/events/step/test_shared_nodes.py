@@ -133,10 +133,23 @@ def test_g26_what_the_drivers_rules_alone_carry_does_not_make_shares_meet(
     assert not meetings
 
 
-def test_g26_a_rule_comes_that_looks_at_what_a_component_alone_carried() -> None:
+def test_g26_a_rule_comes_that_looks_at_what_a_component_alone_carried(
+    meetings: list[str],
+) -> None:
     """The t's were of two shares before the rule came, the u's of one."""
     rules = {"r": "on: '(t and u) ; a', per: k", "s": "on: t ; x"}
     history = [("t", 1_000, 0), ("u", 2_000, 0), ("w", 3_000, 0), ("a", 4_000, 1), ("x", 5_000, 0)]
     more = [("u", 6_000, 0), ("x", 7_000, 0), ("a", 8_000, 2)]
     found = detected("executors", rules, [*history, *more], later=3, q="on: u ; x")
     assert found == ["r", "s", "s", "q", "r"]
+    assert not meetings
+
+
+@pytest.mark.parametrize("added", ["on: 't ; b', per: k", "on: a ; b", "on: '(t ; x) ; a', per: v"])
+def test_g26_shares_do_not_meet_where_a_rule_comes(meetings: list[str], added: str) -> None:
+    """It looks at one more event type in a component, or at what one alone looked at."""
+    rules = {"r": "on: '(t and a) ; a', per: k", "s": "on: u ; x"}
+    history = [("t", 1_000, 0), ("a", 2_000, 1), ("a", 3_000, 2), ("u", 4_000, 0)]
+    more = [("b", 5_000, 1), ("a", 6_000, 1), ("t", 7_000, 0), ("b", 8_000, 1), ("a", 9_000, 2)]
+    assert "r" in detected("executors", rules, [*history, *more], later=4, q=added)
+    assert not meetings
