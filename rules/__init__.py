@@ -19,10 +19,15 @@ __all__ = ["load", "parse"]
 # The parsers are imported when they are first used: most of the engine only needs the model.
 
 
+def setting_texts(settings: Mapping[str, str | float] | None) -> dict[str, str]:
+    """Settings as `--set` has them: 700 as the text `700`."""
+    return {name: str(value) for name, value in (settings or {}).items()}
+
+
 def load(
     source: str | os.PathLike[str],
     *,
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, str | float] | None = None,
     file: str | None = None,
     features: frozenset[str] = frozenset(),
     added: Mapping[str, str] | None = None,
@@ -33,7 +38,7 @@ def load(
     """Read and check a rulebook.
 
     source     a path, or YAML text (a string with a line break or `: ` in it)
-    settings   overrides, as by `--set name=value`
+    settings   overrides, as by `--set name=value`: texts or numbers
     file       the file that a text came from: relative paths resolve against its folder; without
                it they are refused
     features   names of `rules.checks.gaps` that are accepted although the engine has not built them
@@ -48,7 +53,7 @@ def load(
 
     return load_rulebook(
         source,
-        settings or {},
+        setting_texts(settings),
         file,
         features,
         added=added,

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 
 from pyspark.sql import SparkSession
 
+from tidegate import rules
 from tidegate.connectors.delta.faults import why_lost
 from tidegate.connectors.delta.keeping import keepings
 from tidegate.connectors.delta.slots import Slots
@@ -83,14 +84,14 @@ class Engine(Requests):
         *,
         spark: SparkSession | Sessions | None = None,
         store: str | None = None,
-        settings: Mapping[str, str] | None = None,
+        settings: Mapping[str, str | float] | None = None,
         spark_conf: Mapping[str, str] | None = None,
         policy: str | os.PathLike[str] | None = None,
         lease_wait_seconds: float = 0,
         standby: bool = False,
         watch: bool = False,
     ) -> None:
-        self._settings = dict(settings or {})
+        self._settings = rules.setting_texts(settings)
         with told_of_failure(rulebook, store):
             self._policy = load_policy(policy)
             self._load = partial(load_allowed, rulebook, self._settings, self._policy)

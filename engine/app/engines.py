@@ -141,7 +141,7 @@ class Engines:
         *,
         spark: SparkSession | None = None,
         store: str | None = None,
-        settings: Mapping[str, str] | None = None,
+        settings: Mapping[str, str | float] | None = None,
         spark_conf: Mapping[str, str] | None = None,
         policy: str | os.PathLike[str] | None = None,
         lease_wait_seconds: float = 0,

@@ -60,7 +60,7 @@ def backtest(
     conditions: str = "as-of",
     spark: SparkSession | None = None,
     spark_conf: Mapping[str, str] | None = None,
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, str | float] | None = None,
     policy: str | os.PathLike[str] | None = None,
     progress: Progress = lambda _, __: None,
 ) -> Backtest:
@@ -85,14 +85,15 @@ def backtest(
         raise InputError([Problem("conditions", message, word_place("--conditions"), hint)])
     asked = Asked(begin, end, rule, _micros(warm_up), conditions == "skip")
     allowed = replace(load_policy(policy), at_least_once=frozenset(UNMARKED))
-    books = [_loaded(rulebook, settings, allowed, rule, context)]
+    texts = rules.setting_texts(settings)
+    books = [_loaded(rulebook, texts, allowed, rule, context)]
     now = SystemClock().wall()
     ends_of(begin, end, books[0][1], now)  # wrong ones are refused before Spark starts
     with ExitStack() as stack:
         opened = None if store is None else stack.enter_context(open_store(store, create=False))
         past = None if opened is None else _past(opened, books[0][1].name)
         if against is not None:
-            books.append(_other(against, books[0][1], opened, settings, allowed, rule))
+            books.append(_other(against, books[0][1], opened, texts, allowed, rule))
         sessions = Sessions(spark, spark_conf or {})
         stack.callback(sessions.close)
         session = sessions.get()

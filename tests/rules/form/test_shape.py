@@ -271,6 +271,10 @@ def test_settings_and_their_overrides() -> None:
     assert settings.commit_slack_ms == 0
 
 
+def test_overrides_are_numbers_as_well_as_texts() -> None:
+    assert load("rulebook: b\n", settings={"bucket_rows_max": 10}).settings.bucket_rows_max == 10
+
+
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
