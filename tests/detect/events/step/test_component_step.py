@@ -410,6 +410,28 @@ def test_g26_a_task_has_no_more_in_memory_than_a_worker_holds(
     assert (made, beside.tasks.pop()) == (1, 9)
 
 
+def test_g26_rows_that_executors_read_are_cut_into_as_many_tasks_as_they_are_said_to_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(component_task, "WORKER_ROWS", 50)
+    book, beside = loaded("ab", r="on: a ; b, per: k"), InProcess(2)
+    arriving = identified(rows("a", 1, k=[*range(40)]), 0)
+    unread = Unread((pa.table({"at": [*range(40)]}),), AsGiven(("a",), arriving), 400)
+    step = ComponentStep(book, {"r": 0}, {}, beside, 64)
+    assert step.step_unread(Carried(), {}, 1, (), None, unread).rows == 40
+    assert beside.tasks == [8]
+
+
+def test_g26_a_step_in_which_nothing_is_for_executors_leaves_what_they_carry_as_it_is() -> None:
+    book = loaded("abc", r="on: a ; b, per: k", s="on: c")
+    step = ComponentStep(book, {"r": 0, "s": 0}, {}, beside := InProcess(8), 16)
+    carried = step.step(Carried(), rows("a", 1, k=[*range(40)]), 1).carried
+    found, left, _ = step.step(carried, rows("c", 2, k=[0]), 2)
+    assert [d.rule for d in found] == ["s"]
+    assert len(beside.tasks) == 1
+    assert (Parts.of(left.tables).count, left.changed) == (16, frozenset())
+
+
 def test_g26_each_slot_has_a_task_though_what_is_carried_is_one_partition(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
