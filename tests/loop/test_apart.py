@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from itertools import count
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -46,13 +46,15 @@ def tell(store: SqlStore, bench: Beside) -> None:
         store.of("loop").signals.raise_signal(Signal("one", "row", {"id": 0}, bench.clock.at))
 
 
-def by_driver(folder: Path, commits: int = COMMITS, text: str = KEYED) -> list[object]:
+def by_driver(
+    folder: Path, commits: int = COMMITS, text: str = KEYED
+) -> list[tuple[str, str, Any]]:
     with open_store(f"sqlite:///{folder / 'other.db'}", create=True) as other:
         other.of("loop").versions.register(text, None)
         bench = Beside(other, commits, "detect: driver", text)
         tell(other, bench)
         drained(bench)
-        return [one[::2] for one in fired(other)]
+        return fired(other)
 
 
 def test_g26_what_executors_read_is_what_the_driver_reads(store: SqlStore, tmp_path: Path) -> None:
@@ -62,7 +64,7 @@ def test_g26_what_executors_read_is_what_the_driver_reads(store: SqlStore, tmp_p
     assert [r.rows for r in bench.reports if r.rows] == [5, 2]
     assert bench.feed.read_spans == [(0, 4), (5, 6)]
     assert executors(bench).splits == 3 + 1
-    assert [one[::2] for one in fired(store)] == by_driver(tmp_path)
+    assert fired(store) == by_driver(tmp_path)
 
 
 def test_g26_a_table_that_a_rule_without_a_key_looks_at_is_the_drivers(store: SqlStore) -> None:
@@ -78,8 +80,8 @@ def test_g26_rows_that_raise_a_signal_are_the_drivers(store: SqlStore, tmp_path:
     tell(store, bench)
     assert {*drained(bench)} == {("executors", "detect: spark")}
     alone = by_driver(tmp_path, 2, text)
-    assert [one[::2] for one in fired(store)] == alone
-    assert {rule for rule, _ in alone} == {"open", "rows"}
+    assert fired(store) == alone
+    assert {rule for rule, *_ in alone} == {"open", "rows"}
 
 
 @pytest.mark.parametrize("where", ["where: id < 100", "where: \"id < 100 OR reverse(id) = 'x'\""])
@@ -112,7 +114,7 @@ def test_g26_a_bucket_with_more_detections_than_the_driver_takes_ends_earlier(
     assert said + "the bucket ends earlier" in caplog.messages
     ends = [m for m in caplog.messages if m.endswith("all rows are of one instant")]
     assert len(ends) == (COMMITS if len(sizes) == COMMITS else 0)
-    assert [one[::2] for one in fired(store)] == by_driver(tmp_path, COMMITS, text)
+    assert fired(store) == by_driver(tmp_path, COMMITS, text)
     assert len(fired(store)) == found
 
 
@@ -189,7 +191,7 @@ def test_g26_what_executors_cannot_read_the_driver_reads(
     assert [why for _, why in sites[:4]] == ["detect: spark"] * 3 + [READ]
     said = "bucket 1: executors do not read its rows, the driver does: an executor was lost"
     assert said in caplog.messages
-    assert [one[::2] for one in fired(store)] == by_driver(tmp_path)
+    assert fired(store) == by_driver(tmp_path)
 
 
 class Other(InProcess):
@@ -216,7 +218,7 @@ def test_g26_auto_does_without_executors_that_have_another_installation_or_see_o
     assert {*drained(bench)} == {("driver", f"executors cannot detect it ({code})")}
     said = [m for m in caplog.messages if "the driver detects it, and all others" in m]
     assert len(said) == 1
-    assert [one[::2] for one in fired(store)] == by_driver(tmp_path, COMMITS, text)
+    assert fired(store) == by_driver(tmp_path, COMMITS, text)
 
 
 def test_g26_spark_does_not_do_without_executors(store: SqlStore) -> None:

@@ -181,14 +181,12 @@ class Sharing:
 
 
 def reunited(tables: Parts, shelf: Shelf | None) -> Parts:
-    """The tables in which what was kept apart has met. They are in memory then."""
-    rest = {name: table for name, table in tables.rest.items() if name != _SHARES}
+    """Those tables that are cut by key, in which what was kept apart has met. They are in memory
+    then."""
     if not any(whole.startswith(_APART) for whole in tables.groups):
-        return tables if rest.keys() == tables.rest.keys() else tables.beside(rest)
-    here = Parts.of(loaded(tables.named(), shelf))
-    plain, apart = _split(here)
-    each = [Carried(Parts(plain, rest)), *(Carried(Parts(own)) for own in apart.values())]
-    return Parts.of(united(each).tables)
+        return tables.cut
+    plain, apart = _split(Parts.of(loaded(tables.named(), shelf)))
+    return Parts.of(united([Carried(Parts(own)) for own in (plain, *apart.values())]).tables)
 
 
 def _met(tables: Parts, shelf: Shelf | None) -> Parts:

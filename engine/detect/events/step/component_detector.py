@@ -211,7 +211,7 @@ class ComponentDetector:
                      adopted, shelf, apart.found_max if apart else None)  # fmt: skip
         others, whole = list[Any](), watermark
         while True:
-            given = given._replace(watermark=watermark, last=min(last, watermark))
+            given = given._replace(watermark=watermark)
             asked = self._tasks(given, keyed, arrivals, tasks)
             done, made_beside = self._done(asked, tasks, partitions, apart, fires, beside)
             _check(asked, done)

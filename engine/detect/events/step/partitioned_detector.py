@@ -77,8 +77,7 @@ class Partitioned:
         if not self._adopted:
             check(stored)
             check_held(stored, self.detector.events)
-        met = reunited(stored, shelf)
-        tables = met.cut
+        tables = reunited(stored, shelf)
         batches, held = released(stored, batches, self._events_behind, watermark)
         before = tables.count
         most = wanted(before, tables.largest, self._count_max) if count is None else count
@@ -102,8 +101,8 @@ class Partitioned:
         kept = tables.with_(new, some.keys() - left.tables.keys())
         after, known = Parts(kept.groups, held), left.decoded if touched is None else None
         changed = left.changed
-        if held or stored.rest or met is not stored:
-            changed |= Parts(met.groups, held).differing(stored)
+        if held or stored.rest:  # what is kept apart has a table of shares in the rest
+            changed |= tables.beside(held).differing(stored)
         return made._replace(carried=Carried(after, changed, known))
 
     def next_due(self, carried: Carried, parked: Collection[str]) -> int | None:

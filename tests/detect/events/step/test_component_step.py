@@ -32,7 +32,7 @@ from tests.support.history import batches, buckets, through_ipc
 from tests.support.rulebooks import loaded
 from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.ports import TooManyError
-from tidegate.engine.core.state_parts import Shelf
+from tidegate.engine.core.state_parts import FilePart, Shelf
 from tidegate.engine.core.state_parts import loaded as loaded_parts
 from tidegate.engine.core.values import (
     Batch,
@@ -237,12 +237,22 @@ def test_g26_executors_cut_finer_than_the_driver(monkeypatch: pytest.MonkeyPatch
 
 
 def test_g26_rows_that_wait_for_late_ones_stay_with_the_driver() -> None:
-    book = loaded("ab", r="on: a ; b, per: k", s="on: a ; b, per: k, context: chronicle")
-    apart = ComponentStep(book, {"r": 0, "s": 0}, {"s": 3_000}, InProcess(), 4)
-    given_ = {e: replace(b, number=np.zeros(1, np.int64))
-              for e, b in {**rows("a", 1, k=[7]), **rows("b", 2, k=[7])}.items()}  # fmt: skip
+    """What its rules carry is cut into as many partitions as what executors have."""
+    rules = {
+        "r": "on: a ; b, per: k",
+        "s": "on: a ; b, per: k, context: chronicle",
+        "q": "on: c ; c",
+    }
+    apart = ComponentStep(
+        loaded("abc", **rules), dict.fromkeys(rules, 0), {"s": 3_000}, InProcess(), 4
+    )
+    given_ = {
+        event: replace(rows(event, at, k=[7])[event], number=np.zeros(1, np.int64))
+        for at, event in enumerate("abc", start=1)
+    }
     made, carried, _ = apart.step(Carried(), given_, 1_000)
     assert [d.rule for d in made] == ["r"]
+    assert Parts.of(carried.tables).count > 1
     assert sorted(n for n in carried.tables if is_held(n)) == ["held:a by 3000", "held:b by 3000"]
     made, carried, _ = apart.step(carried, {}, 4_000)
     assert [d.rule for d in made] == ["s"]
@@ -263,6 +273,23 @@ def test_g26_executors_have_nothing_to_do_once_what_was_too_old_is_gone() -> Non
         left = apart.step(left, rows(event, at, k=[*range(40)]), at, parked).carried
         assert len(executors.tasks) == mapped
         assert any(name.startswith("node:") for name in left.tables) == (mapped == 1)
+
+
+def test_g26_rows_that_the_driver_lets_wait_are_let_go_where_executors_detect() -> None:
+    """What the driver's rules and those of executors refer to is divided first."""
+    rules = {
+        "r": "on: a ; b, per: k",
+        "s": "on: a ; b, per: k, context: chronicle",
+        "q": "on: a ; c",
+    }
+    book, since, late = loaded("abc", **rules), dict.fromkeys(rules, 0), {"s": 3_000}
+    driver = Partitioned(Detector(book, since, lateness=late), 4)
+    apart = ComponentStep(book, since, late, InProcess(), 4)
+    carried = driver.step(Carried(), rows("a", 1, k=[7]) | rows("b", 2, k=[7]), 1_000).carried
+    assert len([*held(carried)]) == 2
+    made, carried, _ = apart.step(carried, rows("c", 2_000, k=[7]), 4_000)
+    assert [d.rule for d in made] == ["s", "q"]
+    assert not held(carried)
 
 
 @pytest.fixture
@@ -322,6 +349,15 @@ def test_g26_what_two_keys_refer_to_lies_in_files_and_meets_at_the_driver(
     assert [d.rule for d in more.stepped.detections] == ["r"]
 
 
+def placed(carried: Carried) -> dict[str, tuple[str, int]]:
+    """In which file each part is, and where."""
+    return {
+        name: (part.file, part.group)
+        for name, part in carried.tables.items()
+        if isinstance(part, FilePart)
+    }
+
+
 def test_g26_files_with_little_left_are_put_together(
     filed: FileShelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,7 +368,8 @@ def test_g26_files_with_little_left_are_put_together(
     carried, most = Carried(), 0
     for at in range(1, 30):
         made = apart.step_unread(carried, rows("a", at, k=[at]), at, (), None, None, filed)
-        carried = made.stepped.carried
+        before, carried = placed(carried), made.stepped.carried
+        assert {n for n, at_ in placed(carried).items() if before.get(n) != at_} <= carried.changed
         most = max(most, len(Parts.of(carried.tables).files))
         assert loads.of(carried.tables, made.counted)["r"] == (at, at)
     assert most == 4
@@ -387,6 +424,28 @@ def test_g26_a_task_has_no_more_in_memory_than_a_worker_holds(
     again = ComponentStep(book, {"r": 0}, {}, beside, 64)
     made, carried = taken(again, carried, 5, filed, b=[9])
     assert (made, beside.tasks.pop()) == (1, 9)
+
+
+def test_g26_rows_that_executors_read_are_cut_into_as_many_tasks_as_they_are_said_to_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(component_task, "WORKER_ROWS", 50)
+    book, beside = loaded("ab", r="on: a ; b, per: k"), InProcess(2)
+    arriving = identified(rows("a", 1, k=[*range(40)]), 0)
+    unread = Unread((pa.table({"at": [*range(40)]}),), AsGiven(("a",), arriving), 400)
+    step = ComponentStep(book, {"r": 0}, {}, beside, 64)
+    assert step.step_unread(Carried(), {}, 1, (), None, unread).rows == 40
+    assert beside.tasks == [8]
+
+
+def test_g26_a_step_in_which_nothing_is_for_executors_leaves_what_they_carry_as_it_is() -> None:
+    book = loaded("abc", r="on: a ; b, per: k", s="on: c")
+    step = ComponentStep(book, {"r": 0, "s": 0}, {}, beside := InProcess(8), 16)
+    carried = step.step(Carried(), rows("a", 1, k=[*range(40)]), 1).carried
+    found, left, _ = step.step(carried, rows("c", 2, k=[0]), 2)
+    assert [d.rule for d in found] == ["s"]
+    assert len(beside.tasks) == 1
+    assert (Parts.of(left.tables).count, left.changed) == (16, frozenset())
 
 
 def test_g26_each_slot_has_a_task_though_what_is_carried_is_one_partition(
@@ -481,6 +540,22 @@ def test_g26_what_was_kept_apart_is_found_after_a_reload_that_joins_components(
     assert [d.rule for d in made.detections] == ["r"]
     made = anew.step_unread(made.carried, rows("c", 3, k=[0], v=[4]), 3, (), None, None, filed)
     assert [d.rule for d in made.stepped.detections] == ["s"]
+
+
+def test_g26_what_one_component_left_in_files_is_found_after_a_reload_that_makes_two(
+    filed: FileShelf,
+) -> None:
+    texts = {"r": "on: a ; b, per: k", "s": "on: a ; c, per: v"}
+    one = ComponentStep(loaded("abc", r=texts["r"]), {"r": 0}, {}, InProcess(), 16)
+    arriving = rows("a", 1, k=[1, 2], v=[3, 4])
+    left = one.step_unread(Carried(), arriving, 1, (), None, None, filed).stepped.carried
+    assert Parts.of(left.tables).files
+    two = ComponentStep(loaded("abc", **texts), {"r": 0, "s": 1}, {}, InProcess(), 16)
+    made = two.step_unread(left, rows("b", 2, k=[1], v=[0]), 2, (), None, None, filed).stepped
+    assert [d.rule for d in made.detections] == ["r"]
+    arriving = rows("a", 3, k=[1], v=[3]) | rows("c", 4, k=[0], v=[3])
+    made = two.step_unread(made.carried, arriving, 4, (), None, None, filed).stepped
+    assert [d.rule for d in made.detections] == ["s"]
 
 
 def test_g26_what_the_keys_of_one_task_need_of_every_key_stays() -> None:

@@ -189,6 +189,31 @@ def test_a_rule_that_goes_takes_only_its_own_nodes_along() -> None:
     assert nodes(before) - nodes(after) <= after.changed
 
 
+def test_what_only_a_rule_that_is_gone_has_taken_goes_though_others_take_its_event() -> None:
+    """Nothing happens to the other one in that step."""
+    rulebook = loaded("abc", r="on: a ; b, context: chronicle", s="on: a ; c")
+    _, before = steps(rulebook, {"a": batch("a", [1, 2])})
+    assert before.tables["occ:a/0"]["time"].to_pylist() == [1, 2]
+    left = replace(rulebook, rules={"s": rulebook.rules["s"]})
+    _, after, _ = Detector(left, {"s": 0}).step(through_ipc(before), {}, 3)
+    assert after.tables["occ:a/0"]["time"].to_pylist() == [2]
+
+
+def test_s08_what_a_used_rule_has_detected_keeps_what_it_stands_for() -> None:
+    """Nobody else needs the a after the x, which touches no rule that uses `pair`."""
+    rulebook = loaded(
+        "abcx",
+        pair="on: a ; b, context: chronicle",
+        both="on: pair ; c",
+        other="on: a ; x, context: chronicle",
+    )
+    buckets = [{event: batch(event, [time])} for time, event in enumerate("abxc", start=1)]
+    found, _ = steps(rulebook, *buckets)
+    assert [d.rule for d in found] == ["pair", "other", "both"]
+    times = [one["time"] for one in printed(found[-1])[0]["constituents"]]
+    assert times == [1e-6, 2e-6, 4e-6]
+
+
 def test_a_rule_whose_events_do_not_come_is_not_written_again() -> None:
     rulebook = book(r="a ; b", q="c ; b")
     detector = Detector(rulebook, {"r": 0, "q": 0})

@@ -442,3 +442,20 @@ def test_g26_a_timer_of_a_rule_that_is_used_without_a_key() -> None:
         made, carried, _ = given_.step(carried, rows(event, [key], time), time)
         found += [f"{d.rule} {len(d)}" for d in made]
     assert found == ["pair 2", "both 2"]
+
+
+def test_g26_timers_of_a_parked_rule_touch_no_partition() -> None:
+    """Though they are due in all of them; they fire once the rule is enabled."""
+    book = loaded("abc", waits="on: 'not(b)[a, [9 us]]', per: k", other="on: c ; b, per: k")
+    given_, off = Partitioned(Detector(book, {"waits": 0, "other": 0}), 16), ("waits",)
+    carried = given_.step(Carried(), rows("a", [*range(100)], 1), 1)[1]
+    carried = given_.step(carried, rows("c", [7], 2), 2)[1]
+    steps.clear()
+    assert given_.next_due(carried, off) is None
+    for time in (20, 30):
+        found, carried, _ = given_.step(carried, rows("c", [7], time), time, None, off)
+        assert not found
+    assert steps == {"some": 2}
+    assert given_.next_due(carried, ()) == 10
+    found, carried, _ = given_.step(carried, {}, 40)
+    assert [(d.rule, len(d)) for d in found] == [("waits", 100)]

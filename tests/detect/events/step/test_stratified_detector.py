@@ -19,7 +19,7 @@ from tests.detect.events.step.test_apart import (
     of_keys,
     unexpired,
 )
-from tests.detect.events.step.test_component_detector import of_two_keys, told
+from tests.detect.events.step.test_component_detector import of_two_keys, rows, told
 from tests.detect.events.step.test_component_step import held, in_memory, met
 from tests.reference.cuts import cuts
 from tests.reference.examples import example_count
@@ -42,6 +42,7 @@ from tidegate.engine.detect.events.step.stratified_detector import Detect, Strat
 from tidegate.engine.store import shelf as shelves
 from tidegate.engine.store.shelf import FileShelf
 from tidegate.rules.analysis.graph import Stratum, in_order, makers, reached, uses_of
+from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook
 
 LATE = 2 * SECOND
@@ -280,3 +281,41 @@ def test_g13_keys_that_a_parked_rule_would_know_are_known_to_another_stratum(
         carried = made.carried
     found = {each.rule: each.keys["k"].to_pylist() for each in made.detections}
     assert found == {"first": [7], "second": [7, 8]}
+
+
+def test_g26_what_strata_carry_is_cut_as_it_grows_and_detections_are_in_the_order_of_the_rulebook(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever stratum they are of."""
+    monkeypatch.setattr(partitions, "ROWS_MAX", 3)
+    rules = {"user": "on: used ; b, per: k", "used": "on: a, per: k"}
+    used, user = Stratum((), ("used",), ("used",)), Stratum((), ("user",), ("user", "used"))
+    monkeypatch.setattr(stratified_detector, "strata", lambda _: (used, user))
+    strata = StratifiedDetector(Plan(loaded("ab", **rules), dict.fromkeys(rules, 0), {}), MOST)
+    carried, found = Carried(), list[tuple[str, int]]()
+    for at in (1, 2, 3):
+        arriving = rows("a", at, k=[*range(9)]) | (rows("b", at, k=[7]) if at > 1 else {})
+        made = strata.step(carried, at, None, (), None, None, partial(asked, 2, arriving))
+        carried = made.carried
+        found += [(one.rule, len(one)) for one in made.detections]
+    assert found == [("used", 9), ("user", 1), ("used", 9), ("user", 1), ("used", 9)]
+    assert Parts.of(carried.tables).count == MOST
+
+
+@pytest.mark.parametrize("late", ["first", "second", "third"])
+def test_g05_rows_that_wait_in_a_stratum_by_a_lateness_that_is_no_more_are_refused(
+    monkeypatch: pytest.MonkeyPatch, late: str
+) -> None:
+    """Else they would be lost."""
+    rules = {"first": "on: a", "second": "on: b", "third": "on: c"}
+    monkeypatch.setattr(
+        stratified_detector, "strata", lambda _: [Stratum((), (n,), (n,)) for n in rules]
+    )
+    plan = Plan(loaded("abc", **rules), dict.fromkeys(rules, 0), {late: 3 * SECOND})
+    arriving = {event: rows(event, SECOND, k=[7])[event] for event in "abc"}
+    through = partial(asked, 3, arriving)
+    made = StratifiedDetector(plan, MOST).step(Carried(), SECOND, None, (), None, None, through)
+    assert [*held(made.carried)] == [f"held:{'abc'[[*rules].index(late)]} by {3 * SECOND}"]
+    other = StratifiedDetector(plan._replace(lateness={late: 2 * SECOND}), MOST)
+    with pytest.raises(EngineError, match="wait for late ones, by a lateness of 3 s"):
+        other.step(made.carried, 2 * SECOND, None, (), None, None, partial(asked, 3, {}))
