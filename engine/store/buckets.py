@@ -51,7 +51,10 @@ class Buckets(Bound):
         return replace(found, carried=Carried(tables))
 
     def shelf(self, state_path: str | None, bucket: int) -> FileShelf | None:
-        return self._files.shelf(state_path, bucket)
+        found = self._files.shelf(state_path, bucket)
+        self._tried.clear()
+        self._tried[bucket, state_path] = found
+        return found
 
     def give_up(self, bucket: int, shelf: Shelf) -> None:
         with self.leased() as connection:  # a transaction whose answer was lost has ended by now
@@ -61,7 +64,8 @@ class Buckets(Bound):
 
     def commit(self, taken: StoredBucket) -> tuple[Entry, ...]:
         name, plan, carried = self.rulebook, taken.plan, taken.carried
-        shelf = self._files.shelf(taken.state_path, plan.bucket)
+        new = self._files.shelf(taken.state_path, plan.bucket)
+        shelf = self._tried.get((plan.bucket, taken.state_path), new)
         moved = self._elsewhere & carried.tables.keys() - carried.written.keys()
         known = {**carried.written, **loaded({n: carried.tables[n] for n in moved}, shelf)}
         there = {n: part for n, part in known.items() if isinstance(part, FilePart)}
@@ -111,6 +115,12 @@ class Buckets(Bound):
     @cached_property
     def _files(self) -> StateFiles:
         return StateFiles(self.database, self.rulebook, self.epoch)
+
+    @cached_property
+    def _tried(self) -> dict[tuple[int, str | None], FileShelf]:
+        """The last shelf that was asked for: what a commit writes itself goes with the rest of the
+        try when that is given up."""
+        return {}
 
     @cached_property
     def _elsewhere(self) -> set[str]:

@@ -102,8 +102,8 @@ class Group:
 
     @property
     def largest(self) -> int:
-        """The most rows of a part."""
-        return int(self.at["rows"].max(initial=0))
+        """The most rows of a part of keys: that of every key is not cut."""
+        return int(self.at["rows"][1:].max(initial=0))
 
     @property
     def rows(self) -> int:
@@ -271,7 +271,7 @@ class Parts(Mapping[str, pa.Table]):
 
     @property
     def largest(self) -> int:
-        """The most instances of a part."""
+        """The most instances of a part of keys."""
         return max((group.largest for group in self._carriers()), default=0)
 
     @property

@@ -74,9 +74,10 @@ def check(parts: Parts, model: Model) -> None:
     for through in (parts, pickle.loads(pickle.dumps(parts, protocol=5))):
         assert all_told(through.named()) == all_told(cut)
     assert parts.files == {part.file for part in cut.values() if isinstance(part, FilePart)}
-    nodes = [part for name, part in cut.items() if name.startswith(("node:", "script:"))]
-    assert parts.instances == sum(map(len, nodes))
-    assert parts.largest == max(map(len, nodes), default=0)
+    nodes = {name: part for name, part in cut.items() if name.startswith(("node:", "script:"))}
+    assert parts.instances == sum(map(len, nodes.values()))
+    of_keys = (len(part) for name, part in nodes.items() if place(name)[1] != EVERY)
+    assert parts.largest == max(of_keys, default=0)
     assert parts.count == (COUNT if cut else 1)
     awake = {name: part for name, part in cut.items() if place(name)[0] != "node:1f"}
     assert parts.due({"node:1f"}) == min(map(due_of, awake.values()), default=FOREVER)

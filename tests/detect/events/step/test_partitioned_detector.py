@@ -172,6 +172,19 @@ def test_g26_what_is_too_old_goes_where_nothing_arrives() -> None:
     assert kept.instances() == 0
 
 
+def test_g26_what_is_of_every_key_does_not_cut_what_is_of_keys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is one part, however many partitions there are."""
+    monkeypatch.setattr(partitions, "ROWS_MAX", 40)
+    book = loaded("ab", "tu", r="on: a ; b, per: k", s="on: t ; u, context: chronicle")
+    stepper, carried = Partitioned(Detector(book, {"r": 0, "s": 0}), 256), Carried()
+    for at, event in enumerate("taaaa", start=1):
+        carried = stepper.step(carried, rows(event, range(50), at), at).carried
+    found = {place(name)[1] for name in carried.tables}
+    assert found == {EVERY, *range(4)}
+
+
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
     """The partitions that each step reads."""
