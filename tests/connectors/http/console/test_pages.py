@@ -45,6 +45,13 @@ def test_each_page_is_one_value_that_is_its_json_too(anybody: TestClient, store:
         assert isinstance(found.json(), dict), address
 
 
+def test_a_table_that_is_not_read_is_not_unknown_seconds_behind(
+    anybody: TestClient, store: SqlStore
+) -> None:
+    fill(store)
+    assert "unknown" not in Page(anybody.get("/console/sources").text).texts("td")[:4]
+
+
 def test_no_page_has_a_style_or_script_in_it(ada: Visitor, store: SqlStore) -> None:
     """Drawings included: the browser would refuse them (Content-Security-Policy)."""
     firing, _ = fill(store)
