@@ -118,6 +118,19 @@ def test_g26_a_bucket_with_more_detections_than_the_driver_takes_ends_earlier(
     assert len(fired(store)) == found
 
 
+def test_g26_a_bucket_of_which_much_is_found_makes_no_later_one_smaller(
+    store: SqlStore, tmp_path: Path
+) -> None:
+    """Seven in the first three rows, of the eight that the driver takes; one in each other row."""
+    few = "events:\n  few: {on: insert, table: t, where: id < 2}\n"
+    text = KEYED[: KEYED.index("rules:")].replace("events:\n", few)
+    text += "rules: {one: {on: row, per: id}, two: {on: few, per: id}, three: {on: few, per: id}}\n"
+    bench = Beside(store, 16, "detect: spark, driver_rows_max: 8", text)
+    assert {*drained(bench)} == {("executors", READ)}
+    assert [r.rows for r in bench.reports if r.rows] == [3, 3, 4, 4, 2]
+    assert fired(store) == by_driver(tmp_path, 16, text)
+
+
 @pytest.mark.parametrize("most", [1, 3])
 def test_g26_commits_that_change_no_rows_make_a_bucket_no_longer(
     store: SqlStore, most: int

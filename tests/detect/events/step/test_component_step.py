@@ -259,6 +259,7 @@ def test_g26_rows_that_wait_for_late_ones_stay_with_the_driver() -> None:
     assert not any(map(is_held, carried.tables))
 
 
+<<<<<<< HEAD
 def test_g26_executors_have_nothing_to_do_once_what_was_too_old_is_gone() -> None:
     """Nothing arrives for rule `r` any more. Nor have they while it is parked."""
     book = loaded("ab", "t", r="on: 'a ; b within 80 us', per: k", s="on: t")
@@ -292,6 +293,8 @@ def test_g26_rows_that_the_driver_lets_wait_are_let_go_where_executors_detect() 
     assert not held(carried)
 
 
+=======
+>>>>>>> mut37
 @pytest.fixture
 def filed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FileShelf:
     """Every part is a file."""
@@ -426,28 +429,6 @@ def test_g26_a_task_has_no_more_in_memory_than_a_worker_holds(
     assert (made, beside.tasks.pop()) == (1, 9)
 
 
-def test_g26_rows_that_executors_read_are_cut_into_as_many_tasks_as_they_are_said_to_be(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(component_task, "WORKER_ROWS", 50)
-    book, beside = loaded("ab", r="on: a ; b, per: k"), InProcess(2)
-    arriving = identified(rows("a", 1, k=[*range(40)]), 0)
-    unread = Unread((pa.table({"at": [*range(40)]}),), AsGiven(("a",), arriving), 400)
-    step = ComponentStep(book, {"r": 0}, {}, beside, 64)
-    assert step.step_unread(Carried(), {}, 1, (), None, unread).rows == 40
-    assert beside.tasks == [8]
-
-
-def test_g26_a_step_in_which_nothing_is_for_executors_leaves_what_they_carry_as_it_is() -> None:
-    book = loaded("abc", r="on: a ; b, per: k", s="on: c")
-    step = ComponentStep(book, {"r": 0, "s": 0}, {}, beside := InProcess(8), 16)
-    carried = step.step(Carried(), rows("a", 1, k=[*range(40)]), 1).carried
-    found, left, _ = step.step(carried, rows("c", 2, k=[0]), 2)
-    assert [d.rule for d in found] == ["s"]
-    assert len(beside.tasks) == 1
-    assert (Parts.of(left.tables).count, left.changed) == (16, frozenset())
-
-
 def test_g26_each_slot_has_a_task_though_what_is_carried_is_one_partition(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -540,22 +521,6 @@ def test_g26_what_was_kept_apart_is_found_after_a_reload_that_joins_components(
     assert [d.rule for d in made.detections] == ["r"]
     made = anew.step_unread(made.carried, rows("c", 3, k=[0], v=[4]), 3, (), None, None, filed)
     assert [d.rule for d in made.stepped.detections] == ["s"]
-
-
-def test_g26_what_one_component_left_in_files_is_found_after_a_reload_that_makes_two(
-    filed: FileShelf,
-) -> None:
-    texts = {"r": "on: a ; b, per: k", "s": "on: a ; c, per: v"}
-    one = ComponentStep(loaded("abc", r=texts["r"]), {"r": 0}, {}, InProcess(), 16)
-    arriving = rows("a", 1, k=[1, 2], v=[3, 4])
-    left = one.step_unread(Carried(), arriving, 1, (), None, None, filed).stepped.carried
-    assert Parts.of(left.tables).files
-    two = ComponentStep(loaded("abc", **texts), {"r": 0, "s": 1}, {}, InProcess(), 16)
-    made = two.step_unread(left, rows("b", 2, k=[1], v=[0]), 2, (), None, None, filed).stepped
-    assert [d.rule for d in made.detections] == ["r"]
-    arriving = rows("a", 3, k=[1], v=[3]) | rows("c", 4, k=[0], v=[3])
-    made = two.step_unread(made.carried, arriving, 4, (), None, None, filed).stepped
-    assert [d.rule for d in made.detections] == ["s"]
 
 
 def test_g26_what_the_keys_of_one_task_need_of_every_key_stays() -> None:

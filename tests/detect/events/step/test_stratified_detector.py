@@ -85,7 +85,7 @@ def asked(count: int, given: Any, detect: Detect) -> None:
 
 
 @noting(
-    several=4, shared=10, moved=6, some_held_back=30, parked=30, in_files=40, executors=5,
+    several=4, shared=10, moved=6, some_held_back=40, parked=30, in_files=80, executors=8,
 )  # fmt: skip
 @detecting
 def test_g26_rules_in_strata_are_the_rulebook_stepped_whole(
