@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.lifecycle import DRIVER
+from tidegate.engine.core.state_parts import Shelf
 from tidegate.engine.core.values import Carried, Cursor, Firings, Load, Plan, Rejected
 
 MINUTE_MICROS = 60_000_000
@@ -66,7 +67,7 @@ class StoredBucket:
     this bucket. `fired`: the firings within a minute before the plan's `now`, the bucket's own
     included. `memory`: by rule, the rows that damping remembers (`engine.core.damping_memory`).
     `loads`: by rule or script, what it carries. `misfires`: by clock, how many occurrences were
-    passed over. `state_path`: the setting; where large parts of what is carried are written.
+    passed over. `shelf`: where large parts of what is carried are written; None: nowhere.
     """
 
     plan: Plan
@@ -84,7 +85,7 @@ class StoredBucket:
     memory: Mapping[str, pa.Table] = field(default_factory=dict)
     loads: Mapping[str, Load] = field(default_factory=dict)
     misfires: Mapping[str, int] = field(default_factory=dict)
-    state_path: str | None = None
+    shelf: Shelf | None = None
 
 
 @dataclass(frozen=True, slots=True)

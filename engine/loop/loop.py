@@ -374,7 +374,7 @@ class Loop:
             damped.memory,
             detected.loads,
             clocks.missed(plan, self._begun_at(plan)),
-            book.settings.state_path,
+            shelf,
         )
 
     def _commit(self, compiled: CompiledRulebook, taken: StoredBucket) -> StoredBucket:

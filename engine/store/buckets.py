@@ -51,10 +51,7 @@ class Buckets(Bound):
         return replace(found, carried=Carried(tables))
 
     def shelf(self, state_path: str | None, bucket: int) -> FileShelf | None:
-        found = self._files.shelf(state_path, bucket)
-        self._tried.clear()
-        self._tried[bucket, state_path] = found
-        return found
+        return self._files.shelf(state_path, bucket)
 
     def give_up(self, bucket: int, shelf: Shelf) -> None:
         with self.leased() as connection:  # a transaction whose answer was lost has ended by now
@@ -64,8 +61,7 @@ class Buckets(Bound):
 
     def commit(self, taken: StoredBucket) -> tuple[Entry, ...]:
         name, plan, carried = self.rulebook, taken.plan, taken.carried
-        new = self._files.shelf(taken.state_path, plan.bucket)
-        shelf = self._tried.get((plan.bucket, taken.state_path), new)
+        shelf = taken.shelf if isinstance(taken.shelf, FileShelf) else self._files.reader
         moved = self._elsewhere & carried.tables.keys() - carried.written.keys()
         known = {**carried.written, **loaded({n: carried.tables[n] for n in moved}, shelf)}
         there = {n: part for n, part in known.items() if isinstance(part, FilePart)}
@@ -115,12 +111,6 @@ class Buckets(Bound):
     @cached_property
     def _files(self) -> StateFiles:
         return StateFiles(self.database, self.rulebook, self.epoch)
-
-    @cached_property
-    def _tried(self) -> dict[tuple[int, str | None], FileShelf]:
-        """The last shelf that was asked for: what a commit writes itself goes with the rest of the
-        try when that is given up."""
-        return {}
 
     @cached_property
     def _elsewhere(self) -> set[str]:

@@ -141,9 +141,12 @@ def commit(
     entries: Sequence[Entry] = (),
     rejected: Sequence[Rejected] = (),
     digests: Mapping[str, str] | None = None,
+    state_path: str | None = None,
     **more: Any,
 ) -> tuple[Entry, ...]:
-    return store.of(made.rulebook, epoch).buckets.commit(
+    """`state_path`: the setting."""
+    buckets = store.of(made.rulebook, epoch).buckets
+    return buckets.commit(
         StoredBucket(
             made,
             carried or Carried(),
@@ -151,6 +154,7 @@ def commit(
             firings=tuple(fired),
             entries=tuple(entries),
             rejected=tuple(rejected),
+            shelf=buckets.shelf(state_path, made.bucket),
             **more,
         ),
     )

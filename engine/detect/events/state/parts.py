@@ -103,7 +103,7 @@ class Group:
     @property
     def largest(self) -> int:
         """The most rows of a part of keys: that of every key is not cut."""
-        return int(self.at["rows"][1:].max(initial=0))
+        return int(self.at["rows"][self.at["partition"] != EVERY].max(initial=0))
 
     @property
     def rows(self) -> int:

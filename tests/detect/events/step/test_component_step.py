@@ -259,7 +259,6 @@ def test_g26_rows_that_wait_for_late_ones_stay_with_the_driver() -> None:
     assert not any(map(is_held, carried.tables))
 
 
-<<<<<<< HEAD
 def test_g26_executors_have_nothing_to_do_once_what_was_too_old_is_gone() -> None:
     """Nothing arrives for rule `r` any more. Nor have they while it is parked."""
     book = loaded("ab", "t", r="on: 'a ; b within 80 us', per: k", s="on: t")
@@ -293,8 +292,6 @@ def test_g26_rows_that_the_driver_lets_wait_are_let_go_where_executors_detect() 
     assert not held(carried)
 
 
-=======
->>>>>>> mut37
 @pytest.fixture
 def filed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FileShelf:
     """Every part is a file."""
