@@ -292,3 +292,15 @@ def test_s01_of_simultaneous_rows_the_greatest_parameters_are_taken() -> None:
             {"b": batch("b", [2], k=[1], v=[0])},
         )
         assert [c["v"] for c in printed(found)[0]["constituents"]] == [3, 0]
+
+
+@pytest.mark.parametrize("context", ["recent", "chronicle", "cumulative"])
+def test_what_is_consumed_is_carried_alike_wherever_a_history_is_cut(context: str) -> None:
+    """A c that began and ended pairs stands once among what is consumed, by its first role."""
+    rulebook = loaded("bc", r=f"on: 'every(1, c ; (b or c))', context: {context}")
+    early = {"c": batch("c", [1, 2], v=[0, 0])}
+    late = {"b": batch("b", [3, 4], v=[0, 0])}
+    _, whole = steps(rulebook, early | late)
+    _, apart = steps(rulebook, early, late)
+    assert [*map(str, whole.tables.values())] == [*map(str, apart.tables.values())]
+    assert len(nodes(whole)) == 2

@@ -34,7 +34,8 @@ class Backlog:
     `streams` have occurrences, `looked` are only looked at. `marks` are those of all keys: each an
     instance of one occurrence, or without entries an instant; then, if the tree has points, those
     that have initiated, each with the occurrences that it holds. Occurrences in the `remembered`
-    roles may still be in something given, while they are no older than pending[key].
+    roles may still be in something given, while they are no older than pending[key]. first[role]:
+    the first role of the same event.
     """
 
     sought: Sought
@@ -42,6 +43,7 @@ class Backlog:
     looked: Sequence[Instances]
     marks: Sequence[Instances]
     remembered: frozenset[int]
+    first: Sequence[int]
     pending: Int64
     moment: Moment
     ticks: Ticks = field(default_factory=Ticks)
@@ -114,7 +116,7 @@ class Backlog:
     def marked(self, kept: Sequence[Instances]) -> list[Instances]:
         """The marks of what may still come again, and does not start before all that is kept."""
         roles = np.zeros(len(self.moment.time), dtype=np.int16)
-        roles[self._whole.row] = self._whole.role
+        roles[self._whole.row] = np.array(self.first, dtype=np.int16)[self._whole.role]
         oldest = min((int(part.start.min()) for part in kept if len(part)), default=LAST)
         others = [part.where(~np.isin(part.key, [*self.touched])) for part in self.marks]
         marks = [(key, mark) for key, history in self.touched.items() for mark in history.marks]
@@ -148,7 +150,7 @@ class Backlog:
 
 def _points(marks: Sequence[tuple[int, int, frozenset[int]]], roles: Int16) -> Instances:
     """Points that have initiated: key, instant, and the occurrences that each holds. roles[row]:
-    one that the row can fill."""
+    the first that the row can fill."""
     key, instant = _columns((key, at) for key, at, _ in marks)
     rows = [sorted(held) for _, _, held in marks]
     offsets = np.cumsum([0, *map(len, rows)])

@@ -54,8 +54,9 @@ class Choice:
     - the instants to come.
 
     Months count in `zone`. `silent`: the roles that are no parameters. `windows`: the streams of
-    each `A(a, b, c)`. Bound: what arrives in the `within` of the expression, and in that of each x
-    of an `instant(x)`, whose occurrences may be older.
+    each `A(a, b, c)`. first[role]: the first role of the same event, by which marks name an
+    occurrence. Bound: what arrives in the `within` of the expression, and in that of each x of an
+    `instant(x)`, whose occurrences may be older.
     """
 
     context: Context | selection.Selecting
@@ -69,6 +70,7 @@ class Choice:
     silent: frozenset[int]
     windows: frozenset[Looking]
     horizon_micros: int | None
+    first: tuple[int, ...] = field(repr=False)
     carried_per_key_max: int = field(repr=False)
     search_steps_max: int = field(repr=False)
     latest: bool = False
@@ -125,6 +127,7 @@ class Choice:
             [bare(part.key, part.start, part.end) for part in looked],
             carry[marks:-1],
             self.remembered,
+            self.first,
             _pending(operands[:filled], moment.keys),
             moment,
         )

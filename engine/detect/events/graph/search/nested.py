@@ -93,6 +93,7 @@ def _choice(
     if isinstance(how, Context):
         kept = {leaf.stream for leaf in lasting(tree)}
         passing = frozenset(range(len(reading.streams))) - kept
+    events = [role.event for role in reading.roles]
     counted = [part for part in reading.streams if isinstance(part, x.Every | x.Nth)]
     names = {role.event for part in counted for role in roles(part)}
     return Choice(
@@ -107,6 +108,7 @@ def _choice(
         frozenset(n for n, role in enumerate(reading.roles) if not role.parameter),
         frozenset(_looking(tree)),
         longest if isinstance(how, Context) else None,
+        tuple(events.index(event) for event in events),
         build.settings.carried_per_key_max,
         build.settings.search_steps_max,
         few,
