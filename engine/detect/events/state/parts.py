@@ -191,7 +191,9 @@ class Group:
         """The partitions whose parts are not in both, or not alike."""
         if self is before:
             return
-        both = np.union1d(self.partitions, before.partitions)
+        both = self.partitions
+        if not np.array_equal(both, before.partitions):
+            both = np.union1d(both, before.partitions)
         (one, other), (file, group) = (_of_each(g.at, both) for g in (self, before)), by
         numbers = {name: n for n, (name, _) in enumerate(self.files, _FIRST)}
         again = [_NONE, _HERE, *(numbers.get(name, -1) for name, _ in before.files)]
@@ -437,13 +439,27 @@ def _is_cut(name: str) -> bool:
 
 
 def _with_rows(at: np.ndarray, new: np.ndarray, gone: np.ndarray) -> np.ndarray:
-    """Rows without those of some partitions, and with new ones then."""
-    left = np.concatenate([at[np.isin(at["partition"], gone, invert=True)], new])
-    return left[np.argsort(left["partition"], kind="stable")]
+    """Rows without those of some partitions, and with new ones then. The last of `gone` are the
+    partitions of the new rows, in their order."""
+    row = np.searchsorted(at["partition"], gone)
+    there = row < len(at)
+    there[there] = at["partition"][row[there]] == gone[there]
+    if len(new) == len(gone) and there.all():
+        found = at.copy()
+        found[row] = new
+        return found
+    left = np.ones(len(at), dtype=bool)
+    left[row[there]] = False
+    count = int(left.sum())
+    found = np.empty(count + len(new), _AT)
+    found[:count], found[count:] = at[left], new
+    return found[np.argsort(found["partition"], kind="stable")]
 
 
 def _of_each(at: np.ndarray, partitions: Int64) -> np.ndarray:
     """A row for each of some partitions; where there is no part, its `file` is `_NONE`."""
+    if len(at) == len(partitions):
+        return at
     found = np.zeros(len(partitions), _AT)
     found[np.searchsorted(partitions, at["partition"])] = at
     return found
