@@ -94,7 +94,7 @@ BESIDE_PORTS = {  # what is asked of a store, too
     *("Lease.acquire", "Lease.check", "Lease.release"),
 }
 NOT_COUNTED = {
-    "Buckets.give_up": "only of what executors were given: tests/loop/test_given_up.py",
+    "Buckets.give_up": "only of a bucket that fails: tests/loop/test_given_up.py",
     "Feed.decide": "asked only of predicates over old and new rows: tests/capture/test_filters.py",
     "Feed.earliest": "of a snapshot with times: tests/connectors/delta/test_event_time.py",
     "Sink.ready": "in a thread of its own, whose failure nobody notices",
