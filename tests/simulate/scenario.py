@@ -302,6 +302,7 @@ class Scenario(Bench):
         self.real.of("loop").controls.ask("redrive", str(first["asked"].number))
         self.real.of("loop").controls.ask("enable", "pair")
         self.rest(seconds=100)
+        self.through(lambda: self.loop.compact())
         before = self.kept()
         self.through(lambda: self.purge(half_way))
         after = [(e.rule, e.state) for e in every_entry(self.real)]
