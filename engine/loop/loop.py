@@ -67,7 +67,7 @@ class Loop:
     _compact_from: int = field(default=1, init=False)  # after which bucket files are looked at
     _damper: Damper = field(init=False)
     _tried: tuple[int, Shelf] | None = field(default=None, init=False)
-    """A bucket that is not committed, as far as is known, and where its executors wrote files."""
+    """A bucket that is not committed, as far as is known, and where files of it may lie."""
 
     def __post_init__(self) -> None:
         self.state = without_edited(self.state, self.compiled.rulebook, self.compiled.digests)
@@ -382,6 +382,8 @@ class Loop:
         is computed after it that could fail and leave its entries behind (G16b)."""
         after = self._after(compiled, taken)
         failpoint("take.after")
+        if taken.shelf is not None:
+            self._tried = taken.plan.bucket, taken.shelf  # the transaction may leave a file, too
         with self.stages.at("commit"):
             numbered = self.ports.ledger.buckets.commit(taken)
         self.compiled, self.state = compiled, after

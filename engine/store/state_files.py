@@ -3,8 +3,8 @@
 A bucket writes the parts that it changed to one Parquet file, a row group each, before its
 transaction. The transaction lists the file and points to its row groups; that is the only commit.
 Rows of firings, which executors have written, are listed and pointed to in the same way. A file is
-never changed, and is deleted some time after nothing points to it any more. What executors wrote
-for a bucket that is given up is deleted before that is taken again.
+never changed, and is deleted some time after nothing points to it any more. What was written for a
+bucket that is given up is deleted before that is taken again.
 
     STATE_PATH/HOME/RULEBOOK/000000000042-3-1b9f0c2d-9f1c7e0a5b2d4c68.parquet
                              bucket, epoch, try, random

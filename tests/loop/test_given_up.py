@@ -1,4 +1,4 @@
-"""Files that executors wrote for a bucket that is given up are deleted, and no others (G26)."""
+"""Files that were written for a bucket that is given up are deleted, and no others (G26)."""
 
 from __future__ import annotations
 
@@ -152,6 +152,26 @@ def test_g26_only_a_bucket_that_the_store_has_not_is_given_up(
         bench.loop.bucket()
     assert bool(deleted) == (point != "commit.after")
     bench.loop.recover()
+    drained(bench)
+    assert on_disk(folder) == listed(store)
+    assert fired(store) == wanted(folder)
+
+
+@pytest.mark.parametrize("point", ["commit.carried", "commit.after"])
+def test_g26_what_a_failed_transaction_wrote_for_the_driver_is_deleted(
+    store: SqlStore, folder: Path, deleted: list[str], point: str
+) -> None:
+    """A store whose disk is full is asked again and again: each try would leave a file."""
+    bench = Beside(store, 0, f"detect: driver, state_path: {folder}", KEYED)
+    bench.feed.commits = COMMITS
+    bench.clock.at = BEGIN + COMMITS * SECOND
+    for _ in range(2):
+        failpoints.arm(f"{point}=raise")
+        with pytest.raises(FailpointError):
+            bench.loop.bucket()
+        assert on_disk(folder) == listed(store)
+        bench.loop.recover()
+    assert bool(deleted) == (point != "commit.after")
     drained(bench)
     assert on_disk(folder) == listed(store)
     assert fired(store) == wanted(folder)
