@@ -86,35 +86,39 @@ class FileShelf:
 
     def read_bytes(self, at: Mapping[str, tuple[str, int]]) -> dict[str, pa.Buffer]:
         """Parts by name, each given by its file and row group. Raises as `read`."""
+        return self._read_parts(at)[0]
+
+    def _read_parts(
+        self, at: Mapping[str, tuple[str, int]]
+    ) -> tuple[dict[str, pa.Buffer], dict[str, bytes]]:
+        """`read_bytes`; and by file what it says of its parts."""
         of_file: dict[str, list[tuple[int, str]]] = defaultdict(list)
         for name, (file, group) in at.items():
             of_file[file].append((group, name))
-        found = {}
+        found, said = dict[str, pa.Buffer](), dict[str, bytes]()
         for file, some in of_file.items():
 
             def read(source: Any, file: str = file, some: Any = some) -> None:
                 parquet = _checked(source)
-                _check_said(file, parquet.metadata.metadata)
+                said[file] = _check_said(file, parquet.metadata.metadata)
                 for group, name in sorted(some):
                     column = parquet.read_row_group(group, use_threads=False).column(0)
                     found[name] = column[0].as_buffer()
 
             _read(self.full(file), read)
-        return found
+        return found, said
 
     def described(self, files: Iterable[str]) -> dict[tuple[str, int], FilePart]:
         """What is known of the parts of some files, by file and row group. Raises as `read`."""
         found = {}
         for file in files:
 
-            def read(source: Any, file: str = file) -> tuple[int, Any]:
-                said = _check_said(file, pq.read_metadata(source).metadata)
-                return source.size(), json.loads(said)
+            def read(source: Any, file: str = file) -> tuple[int, bytes]:
+                return source.size(), _check_said(file, pq.read_metadata(source).metadata)
 
-            size, parts = _read(self.full(file), read)
-            for group, (rows, length, said) in enumerate(parts):
-                told = {key.encode(_LATIN): value.encode(_LATIN) for key, value in said.items()}
-                found[file, group] = FilePart(file, group, rows, _interned(told), length, size)
+            size, said = _read(self.full(file), read)
+            for group, (rows, length, metadata) in enumerate(_told(said)):
+                found[file, group] = FilePart(file, group, rows, metadata, length, size)
         return found
 
     def write(self, tables: Mapping[str, pa.Table]) -> dict[str, FilePart]:
@@ -129,11 +133,12 @@ class FileShelf:
     def copied(self, at: Mapping[str, tuple[str, int]]) -> dict[str, FilePart]:
         """Copy parts, each given by its file and row group, to one new file. Raises as `read` and
         `write` do."""
-        known = self.described({file for file, _ in at.values()})
-        parts = {
-            name: Packed(data.to_pybytes(), known[at[name]].rows, known[at[name]].metadata)
-            for name, data in self.read_bytes(at).items()
-        }
+        found, said = self._read_parts(at)
+        known = {file: _told(text) for file, text in said.items()}
+        parts = {}
+        for name, (file, group) in at.items():
+            rows, _, metadata = known[file][group]
+            parts[name] = Packed(found[name].to_pybytes(), rows, metadata)
         return self._write(parts)
 
     def _write(self, parts: Mapping[str, Packed]) -> dict[str, FilePart]:
@@ -264,6 +269,14 @@ def _said(parts: Iterable[Packed]) -> bytes:
         for part in parts
     ]
     return json.dumps(said).encode()
+
+
+def _told(said: bytes) -> list[tuple[int, int, dict[bytes, bytes]]]:
+    """What a file says of its parts, by row group: rows, bytes, metadata of the schema."""
+    return [
+        (rows, length, _interned({k.encode(_LATIN): v.encode(_LATIN) for k, v in told.items()}))
+        for rows, length, told in json.loads(said)
+    ]
 
 
 def _digest(file: str, said: bytes) -> bytes:

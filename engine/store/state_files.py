@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -45,6 +46,8 @@ REMOVED_AT_ONCE = 1_000
 executors leave more than a thousand files between two goes."""
 REMOVING_SECONDS = 5.0
 SMALL_BYTES = 1 << 22
+COMPACTED_PARTS_MAX = 4_000
+"""So many parts are put together in one go, or those of two files: each takes its time."""
 SMALL_FILES_MIN = 32
 """So many files below `SMALL_BYTES` are put together in a quiet time. Fewer stay as they are."""
 UNREAD = frozenset({"state-file", "state-unreadable"})
@@ -92,7 +95,15 @@ class StateFiles(Bound):
             parts = sa.select(c.name, c.file, c.file_row).where(
                 c.rulebook == self.rulebook, c.file.in_(files)
             )
-            return {name: (file, row) for name, file, row in connection.execute(parts)}
+            of_file = defaultdict[str, list[tuple[str, int]]](list)
+            for name, file, row in connection.execute(parts):
+                of_file[file].append((name, row))
+        some = dict[str, tuple[str, int]]()
+        for number, file in enumerate(files):
+            if number > 1 and len(some) + len(of_file[file]) > COMPACTED_PARTS_MAX:
+                break
+            some |= {name: (file, row) for name, row in of_file[file]}
+        return some
 
     @property
     def reader(self) -> FileShelf:

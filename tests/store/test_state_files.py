@@ -216,6 +216,19 @@ def test_g26_only_so_much_is_put_together_in_one_go(
     )
 
 
+def test_g26_only_so_many_parts_are_put_together_in_one_go(
+    store: SqlStore, epoch: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two files have two each; with a third there are more than these five."""
+    many_small(store, epoch, folder)
+    monkeypatch.setattr(state_files, "COMPACTED_PARTS_MAX", 5)
+    buckets, now = store.of("bank", epoch).buckets, make.plan(99).now
+    assert len(buckets.compact(str(folder), now)) == 2 * 2
+    monkeypatch.setattr(state_files, "COMPACTED_PARTS_MAX", 0)
+    monkeypatch.setattr(state_files, "SMALL_FILES_MIN", 2)
+    assert len(buckets.compact(str(folder), now)) == 2 * 2
+
+
 def test_g26_small_files_stay_where_a_setting_names_no_folder(
     store: SqlStore, epoch: int, folder: Path
 ) -> None:
