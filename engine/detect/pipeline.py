@@ -19,9 +19,10 @@ from tidegate.engine.core.state_parts import Shelf
 from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections
 from tidegate.engine.detect.events.graph.timers import FloodError
 from tidegate.engine.detect.events.occurrences.concatenation import both
+from tidegate.engine.detect.events.state.group import Group
 from tidegate.engine.detect.events.state.held_back import check_held, released
 from tidegate.engine.detect.events.state.partitions import SCRIPT, Tables, due_of, earliest
-from tidegate.engine.detect.events.state.parts import Group, Parts
+from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.step.stratified_detector import Detect
 from tidegate.engine.detect.inputs import Taking
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, Emissions

@@ -16,8 +16,9 @@ from tidegate.engine.core.values import FOREVER, Batch, Carried, UInt64
 from tidegate.engine.detect.events.occurrences import order
 from tidegate.engine.detect.events.occurrences.keys import NO_KEYS, Keys, encode
 from tidegate.engine.detect.events.occurrences.occurrences import Ranking
+from tidegate.engine.detect.events.state.group import Group
 from tidegate.engine.detect.events.state.partitions import alike, earliest, partitions
-from tidegate.engine.detect.events.state.parts import Group, Parts
+from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.scripts.compiled.automaton import FullError, Table
 from tidegate.engine.detect.scripts.compiled.bucket import Bucket, Given
 from tidegate.engine.detect.scripts.compiled.layout import UncompiledError

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from tidegate.engine.core.text.times import python_values
 from tidegate.engine.core.values import FOREVER, Int64
+from tidegate.engine.detect.events.state.group import Group
 from tidegate.engine.detect.events.state.partitions import (
     SCRIPT,
     Tables,
@@ -34,7 +35,7 @@ from tidegate.engine.detect.events.state.partitions import (
     sliced,
     wanted,
 )
-from tidegate.engine.detect.events.state.parts import Group, Parts
+from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.scripts.instances import ARRIVE, ELAPSE, Instance, Timer, set_due
 from tidegate.engine.detect.scripts.paths import of_text
 from tidegate.engine.detect.scripts.program import Compiled, Script

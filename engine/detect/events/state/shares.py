@@ -26,6 +26,7 @@ from tidegate.engine.core.values import Carried, Int64
 from tidegate.engine.detect.events.graph.graph import Graph
 from tidegate.engine.detect.events.occurrences import order
 from tidegate.engine.detect.events.occurrences.concatenation import stack
+from tidegate.engine.detect.events.state.group import Group
 from tidegate.engine.detect.events.state.held_back import held_for
 from tidegate.engine.detect.events.state.partitions import (
     EVERY,
@@ -37,7 +38,7 @@ from tidegate.engine.detect.events.state.partitions import (
     place,
     timers_of,
 )
-from tidegate.engine.detect.events.state.parts import Group, Parts, stacked
+from tidegate.engine.detect.events.state.parts import Parts, stacked
 from tidegate.engine.detect.events.state.tables import (
     SCHEMA,
     each_instance,
