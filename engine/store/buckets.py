@@ -95,9 +95,10 @@ class Buckets(Bound):
         return numbered
 
     def compact(self, state_path: str | None, now: int) -> dict[str, FilePart]:
-        small = self._files.small()
+        if not (small := self._files.small()):
+            return {}
         shelf = self._files.shelf(state_path, self.last())
-        if not small or shelf.folder is None:
+        if shelf.folder is None:
             return {}
         moved = shelf.copied(small)
         home = self._files.home

@@ -45,9 +45,9 @@ REMOVED_AT_ONCE = 1_000
 """So many files are deleted in one go. Of more there are half, for `REMOVING_SECONDS`: hundreds of
 executors leave more than a thousand files between two goes."""
 REMOVING_SECONDS = 5.0
-SMALL_BYTES = 1 << 22
 COMPACTED_PARTS_MAX = 4_000
 """So many parts are put together in one go, or those of two files: each takes its time."""
+SMALL_BYTES = 1 << 22
 SMALL_FILES_MIN = 32
 """So many files below `SMALL_BYTES` are put together in a quiet time. Fewer stay as they are."""
 UNREAD = frozenset({"state-file", "state-unreadable"})

@@ -1,12 +1,14 @@
 """Executors and state files that fail as those of a cluster do. Each way is a point of the matrix:
 
-task.begun    an executor is killed before its task has done anything
-task.ended    an executor is killed when its task has written its files; or a copy of a slow
-              task was faster
-shuffle.read  the rows that were cut for a task are lost, and cut again
-job.ended     all answers of a job are lost
-disk.written  the disk of a state file is full
-disk.opened   a state file is torn, until somebody puts it back
+    task.begun    an executor is killed before its task has done anything
+    task.ended    an executor is killed when its task has written its files; or a copy of a slow
+                  task was faster
+    shuffle.read  the rows that were cut for a task are lost, and cut again
+    job.ended     all answers of a job are lost
+    disk.written  the disk of a state file is full
+    disk.opened   a state file is torn, until somebody puts it back
+
+Meanwhile the setting `detect`, the rules and the partitions change from round to round.
 """
 
 from __future__ import annotations

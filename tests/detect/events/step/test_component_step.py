@@ -275,23 +275,6 @@ def test_g26_executors_have_nothing_to_do_once_what_was_too_old_is_gone() -> Non
         assert any(name.startswith("node:") for name in left.tables) == (mapped == 1)
 
 
-def test_g26_rows_that_the_driver_lets_wait_are_let_go_where_executors_detect() -> None:
-    """What the driver's rules and those of executors refer to is divided first."""
-    rules = {
-        "r": "on: a ; b, per: k",
-        "s": "on: a ; b, per: k, context: chronicle",
-        "q": "on: a ; c",
-    }
-    book, since, late = loaded("abc", **rules), dict.fromkeys(rules, 0), {"s": 3_000}
-    driver = Partitioned(Detector(book, since, lateness=late), 4)
-    apart = ComponentStep(book, since, late, InProcess(), 4)
-    carried = driver.step(Carried(), rows("a", 1, k=[7]) | rows("b", 2, k=[7]), 1_000).carried
-    assert len([*held(carried)]) == 2
-    made, carried, _ = apart.step(carried, rows("c", 2_000, k=[7]), 4_000)
-    assert [d.rule for d in made] == ["s", "q"]
-    assert not held(carried)
-
-
 @pytest.fixture
 def filed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FileShelf:
     """Every part is a file."""
